@@ -1,0 +1,1 @@
+"""Complete small applications on nonsuch; nothing in the package depends on them."""

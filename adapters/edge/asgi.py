@@ -1,0 +1,136 @@
+"""ASGI: scope and messages to a Head and back from a Reply. Decides nothing but which surface a path is."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from typing import Any, Final
+
+from ...kernel.errors import BootError, fault, refused
+from ...kernel.steps import Steps
+from ..http import invoke as http
+from ..mcp import server as mcp
+from ..wire import Head, Reply, problem
+from .app import App
+from .run import Edge, Open, Running, run
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+log: Final = logging.getLogger("nonsuch.asgi")
+
+
+class _Gone(Exception):
+    """The client left before its body was whole."""
+
+
+def asgi(app: App) -> Asgi:
+    """Return an ASGI application: MCP at the app's path, actions at ``/api/...``, the lifespan handled.
+
+    Raises: BootError, when the app has no ``resolve_token``.
+    """
+    if app.resolve_token is None:
+        raise BootError([fault("X_MCP_APP_UNMOUNTED", f"`{app.name}` has no `resolve_token`")])
+    return _Application(app)
+
+
+class _Application:
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._running = Running(app) if app.lifespan is None else None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        match scope["type"]:
+            case "http":
+                await self._http(scope, receive, send)
+            case "lifespan":
+                await self._lifespan(receive, send)
+            case _:
+                await send({"type": "websocket.close", "code": 1000})
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._running is None:
+            log.error("the lifespan of `%s` never started; serve it with lifespan on", self._app.name)
+            return await _send(problem(503, refused("X_INTERNAL")), send)
+        head = head_of(scope)
+        edge = Edge(self._running, _reader(head, receive))
+        try:
+            reply = await run(self._route(head), edge)
+            await _send(reply, send)
+        except _Gone:
+            return None
+        finally:
+            edge.flush()
+        return None
+
+    def _route(self, head: Head) -> Steps[Reply]:
+        app = self._app
+        if head.path in (app.path, app.path + "/"):
+            return mcp.serve(app.mcp, head)
+        return http.serve(app.http, head)
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        await receive()
+        opened = Open(self._app)
+        try:
+            self._running = await opened.__aenter__()
+        except Exception as refusal:  # noqa: BLE001  (application code: the server is told, and stops)
+            await send({"type": "lifespan.startup.failed", "message": type(refusal).__name__})
+            raise
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        self._running = None
+        await opened.__aexit__(None, None, None)
+        await send({"type": "lifespan.shutdown.complete"})
+
+
+def head_of(scope: Scope) -> Head:
+    """Return the head of an ASGI HTTP scope; only ``scope["path"]`` is believed of the target."""
+    path = str(scope["path"])
+    root = str(scope.get("root_path", ""))
+    client = scope.get("client")
+    return Head(
+        method=scope["method"],
+        path=path.removeprefix(root) if root else path,
+        headers=_joined(scope["headers"]),
+        address=client[0] if client else None,
+    )
+
+
+def _joined(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    headers: dict[str, str] = {}
+    for name, value in raw:
+        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+        headers[key] = f"{headers[key]}, {text}" if key in headers else text
+    return headers
+
+
+def _reader(head: Head, receive: Receive) -> Callable[[int], Awaitable[bytes | None]]:
+    async def read(limit: int) -> bytes | None:
+        announced = head.headers.get("content-length", "")
+        if announced.isdecimal() and (len(announced) > 18 or int(announced) > limit):
+            return None
+        chunks: list[bytes] = []
+        size = 0
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise _Gone
+            chunk = message.get("body", b"")
+            size += len(chunk)
+            if size > limit:
+                return None
+            chunks.append(chunk)
+            if not message.get("more_body", False):
+                return b"".join(chunks)
+
+    return read
+
+
+async def _send(reply: Reply, send: Send) -> None:
+    headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in reply.all_headers()]
+    await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+    await send({"type": "http.response.body", "body": reply.body})

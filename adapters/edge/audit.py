@@ -1,0 +1,81 @@
+"""Writes audit events: one ASCII JSON line each, and the app's hook. Called after the answer has left."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import inspect
+import json
+import logging
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Final, assert_never
+
+from ...kernel.audit import AuthRefused, Event, ToolCall
+from .app import App, OnAudit
+
+log: Final = logging.getLogger("nonsuch.audit")
+_hooks: Final = logging.getLogger("nonsuch.audit-hook")
+_pending: Final[set[asyncio.Future[object]]] = set()
+_LOUD: Final = frozenset({"X_INTERNAL", "X_OUTPUT_INVALID"})
+
+
+def record(app: App, events: Iterable[Event], at: datetime) -> None:
+    """Write each event to the log ``nonsuch.audit`` and hand it to ``on_audit``, whose faults change nothing."""
+    for event in events:
+        told = _declared(app, event)
+        log.log(level(told), line(told, at))
+        if app.on_audit is not None:
+            _hand_on(app.on_audit, told)
+
+
+def _declared(app: App, event: Event) -> Event:
+    """Tell the operator hidden from absent; no caller can see this second look-up."""
+    if isinstance(event, ToolCall) and event.outcome == "hidden":
+        return dataclasses.replace(event, declared=app.kernel.catalog.declares(event.tool, event.surface))
+    return event
+
+
+def line(event: Event, at: datetime) -> str:
+    """Return one line of ASCII JSON; members without a value are left out."""
+    members = {"at": at.isoformat(), **dataclasses.asdict(event)}
+    return json.dumps({key: value for key, value in members.items() if value not in (None, ())})
+
+
+def level(event: Event) -> int:
+    """Return the log level: refusals by a gate at warning, so that probing shows."""
+    if isinstance(event, AuthRefused):
+        return logging.WARNING
+    match event.outcome:
+        case "ok" | "invalid-args":
+            return logging.INFO
+        case "hidden" | "scope-denied" | "policy-denied":
+            return logging.WARNING
+        case "policy-error":
+            return logging.ERROR
+        case "failed":
+            return logging.ERROR if event.code in _LOUD else logging.INFO
+        case _:
+            assert_never(event.outcome)
+
+
+def _hand_on(hook: OnAudit, event: Event) -> None:
+    try:
+        given = hook(event)
+        if inspect.isawaitable(given):
+            task = asyncio.ensure_future(given)
+            _pending.add(task)
+            task.add_done_callback(_settled)
+    except Exception as fault:  # noqa: BLE001  (application code: an audit hook cannot change an answer)
+        _complain(fault)
+
+
+def _settled(task: asyncio.Future[object]) -> None:
+    _pending.discard(task)
+    fault = None if task.cancelled() else task.exception()
+    if fault is not None:
+        _complain(fault)
+
+
+def _complain(fault: BaseException) -> None:
+    _hooks.error("audit hook failed: %s", getattr(fault, "code", type(fault).__name__))

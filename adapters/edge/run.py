@@ -1,0 +1,247 @@
+"""The enforcement point: answers the kernel's steps, async and sync, one loop each.
+
+Application code runs here and nowhere else; a handler runs for a Permit and for nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, Final, TypeVar
+
+from ...kernel.audit import Event
+from ...kernel.catalog import Handler
+from ...kernel.declare import Context
+from ...kernel.errors import ActionError
+from ...kernel.model import Call, Outcome, Principal, Surface
+from ...kernel.steps import (
+    Answer,
+    Audit,
+    Load,
+    Permit,
+    Raised,
+    ReadBody,
+    ResolveToken,
+    Returned,
+    Step,
+    Steps,
+    UnknownStep,
+)
+from ...kernel.strict_json import Json
+from .app import App
+from .audit import record
+
+T = TypeVar("T")
+log: Final = logging.getLogger("nonsuch.run")
+
+Clock = Callable[[], datetime]
+Read = Callable[[int], Awaitable[bytes | None]]
+
+
+def utc_now() -> datetime:
+    """The wall clock."""
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Running:
+    """An app whose lifespan was entered."""
+
+    app: App
+    resources: Any = None
+    clock: Clock = utc_now
+
+    async def invoke(
+        self, principal: Principal, name: str, arguments: Mapping[str, Json], surface: Surface = "agent"
+    ) -> Outcome:
+        """Call a tool in process, through every gate that a call from outside passes."""
+        edge = Edge(self)
+        try:
+            return await run(self._steps(principal, name, arguments, surface), edge)
+        finally:
+            edge.flush()
+
+    def _steps(
+        self, principal: Principal, name: str, arguments: Mapping[str, Json], surface: Surface
+    ) -> Steps[Outcome]:
+        kernel = self.app.kernel
+        return kernel.invoke(kernel.view_for(principal), Call(name, arguments, surface))
+
+
+@dataclass(slots=True, eq=False)
+class Edge:
+    """Answers the steps of one request, and keeps its audit events until the answer has left."""
+
+    running: Running
+    read: Read | None = None
+    events: list[Event] = field(default_factory=list[Event])
+
+    async def answer(self, step: Step) -> Answer:
+        """Carry out one step. An unknown one is answered with a refusal, which the kernel reads as a denial."""
+        match step:
+            case Permit():
+                held = self._context(step.principal, step.resource)
+                return await self._apply(step.entry.handler, step.input, held)
+            case Load():
+                return await self._apply(step.loader, step.input, self._context(step.principal, None))
+            case Audit():
+                self.events.append(step.event)
+                return Returned(None)
+            case ResolveToken():
+                return await self._resolve(step)
+            case ReadBody() if self.read is not None:
+                return Returned(await self.read(step.limit))
+            case _:
+                return Raised(UnknownStep(type(step).__name__))
+
+    def flush(self) -> None:
+        """Record the events of this request."""
+        events, self.events = self.events, []
+        record(self.running.app, events, self.running.clock())
+
+    def _context(self, principal: Principal, resource: object) -> Context[Any]:
+        return Context(principal, resource, self.running.resources, self.running.clock())
+
+    async def _apply(self, handler: Handler, given: object, context: Context[Any]) -> Answer:
+        arguments = [given if each == "input" else context for each in handler.takes]
+        try:
+            if handler.is_async:
+                value = await handler.function(*arguments)
+            else:
+                value = await asyncio.to_thread(handler.function, *arguments)
+                value = await value if inspect.isawaitable(value) else value
+        except ActionError as fault:
+            return Raised(fault)
+        except Exception as fault:  # noqa: BLE001  (application code: whatever it raises is an outcome)
+            _complain(handler.function, fault)
+            return Raised(fault)
+        return Returned(value)
+
+    async def _resolve(self, step: ResolveToken) -> Answer:
+        resolver = self.running.app.resolve_token
+        if resolver is None:
+            return Returned(None)
+        try:
+            found = resolver(step.token, step.facts)
+            return Returned(await found if inspect.isawaitable(found) else found)
+        except Exception as fault:  # noqa: BLE001  (application code: whatever it raises lets nobody in)
+            _complain(resolver, fault)
+            return Raised(fault)
+
+
+async def run(steps: Steps[T], edge: Edge) -> T:
+    """Drive a generator of steps to its end."""
+    try:
+        step = steps.send(None)  # type: ignore[arg-type]  # a generator starts with None
+        while True:
+            try:
+                answer = await edge.answer(step)
+            except BaseException as stopped:
+                _settle(steps, stopped, edge)
+                raise
+            step = steps.send(answer)
+    except StopIteration as done:
+        value: T = done.value
+        return value
+
+
+def _settle(steps: Steps[Any], stopped: BaseException, edge: Edge) -> None:
+    """A cancelled call has an outcome too: let the kernel fix it and keep what it wants audited."""
+    try:
+        step = steps.send(Raised(stopped))
+        while isinstance(step, Audit):
+            edge.events.append(step.event)
+            step = steps.send(Returned(None))
+        steps.close()
+    except StopIteration:
+        pass
+
+
+def _complain(function: Callable[..., Any], fault: BaseException) -> None:
+    """Say what raised and where, never its message: that can hold arguments or rows."""
+    trace, place = fault.__traceback__, ""
+    while trace is not None:
+        place = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    name = getattr(function, "__name__", type(function).__name__)
+    log.error("%s raised %s at %s", name, type(fault).__name__, place)
+
+
+class Open(AbstractAsyncContextManager[Running]):
+    """``async with Open(app) as running``: enters the app's lifespan and leaves it."""
+
+    def __init__(self, app: App, clock: Clock = utc_now) -> None:
+        self._app, self._clock = app, clock
+        self._lifespan: AbstractAsyncContextManager[Any] | None = None
+
+    async def __aenter__(self) -> Running:
+        if self._app.lifespan is None:
+            return Running(self._app, None, self._clock)
+        self._lifespan = self._app.lifespan()
+        return Running(self._app, await self._lifespan.__aenter__(), self._clock)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        return None if self._lifespan is None else await self._lifespan.__aexit__(kind, value, trace)
+
+
+class Portal(AbstractContextManager["Portal"]):
+    """One event loop in a thread, for callers that have none (WSGI, scripts)."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="nonsuch-portal", daemon=True)
+
+    def __enter__(self) -> Portal:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the loop and wait for it."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+
+class OpenSync(AbstractContextManager["RunningSync"]):
+    """``with OpenSync(app) as running``: the same for callers without an event loop."""
+
+    def __init__(self, app: App, clock: Clock = utc_now) -> None:
+        self._open, self._portal = Open(app, clock), Portal()
+
+    def __enter__(self) -> RunningSync:
+        self._portal.__enter__()
+        return RunningSync(self._portal.call(self._open.__aenter__()), self._portal)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._portal.call(self._open.__aexit__(kind, value, trace))
+        finally:
+            self._portal.__exit__(None, None, None)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RunningSync:
+    """A running app for synchronous callers; safe to share between threads."""
+
+    running: Running
+    portal: Portal
+
+    def invoke(
+        self, principal: Principal, name: str, arguments: Mapping[str, Json], surface: Surface = "agent"
+    ) -> Outcome:
+        """Call a tool in process, through every gate that a call from outside passes."""
+        return self.portal.call(self.running.invoke(principal, name, arguments, surface))

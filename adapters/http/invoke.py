@@ -1,0 +1,116 @@
+"""POST /api/<path>: the same actions for people and services, through the same gates.
+
+A hidden action's path is an unknown path. Knows no framework and no socket.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, assert_never
+
+from ...kernel.errors import Refusal, refusal, refused
+from ...kernel.gates import Kernel
+from ...kernel.model import (
+    Call,
+    Failed,
+    Hidden,
+    InvalidArguments,
+    Ok,
+    Outcome,
+    PolicyDenied,
+    PolicyError,
+    Principal,
+    ScopeDenied,
+)
+from ...kernel.steps import ReadBody, Returned, Steps
+from ...kernel.strict_json import Json, JsonRefused, Limits, loads
+from ..wire import JSON_TYPE, REALM, Door, Head, Reply, Unauthenticated, authenticate, media_type, problem
+
+_FAILURES: Final = {"X_NOT_FOUND": 404, "X_INTERNAL": 500, "X_OUTPUT_INVALID": 500}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HttpServer:
+    """The HTTP surface of one kernel, under a path prefix that ends with a slash."""
+
+    kernel: Kernel
+    door: Door
+    prefix: str = "/api/"
+
+
+def serve(server: HttpServer, head: Head) -> Steps[Reply]:
+    """Answer one request.
+
+    1. Host and Origin  2. authentication  3. body and JSON  4. the view and the kernel's gates.
+    What is refused before 4 is refused for every path alike, so that no path shows.
+    """
+    audience = server.door.audience
+    refusing = server.door.refuses(head)  # 1
+    if refusing is not None:
+        return refusing
+    who = yield from authenticate(head, agents_only=False, audience=audience)  # 2
+    if isinstance(who, Unauthenticated):
+        return problem(who.status, who.refusal, who.headers)
+    if head.method != "POST":
+        return _unknown(server)
+    arguments = yield from _arguments(server, head)  # 3
+    if isinstance(arguments, Reply):
+        return arguments
+    return (yield from _invoke(server, head.path.removeprefix(server.prefix), arguments, who))  # 4
+
+
+def _arguments(server: HttpServer, head: Head) -> Steps[dict[str, Json] | Reply]:
+    if media_type(head) != JSON_TYPE or head.headers.get("content-encoding", "identity") != "identity":
+        return problem(415, _json(server, f"the body must be uncompressed {JSON_TYPE}"))
+    limit = server.door.body_limit
+    body = yield ReadBody(limit)
+    if not isinstance(body, Returned) or not isinstance(body.value, bytes):
+        return problem(413, refused("X_MCP_BODY_TOO_LARGE", server.door.audience))
+    try:
+        value = loads(body.value, Limits(max_bytes=limit))
+    except JsonRefused as fault:
+        return problem(400, _json(server, str(fault)))
+    return value if isinstance(value, dict) else problem(400, _json(server, "the body is not a JSON object"))
+
+
+def _json(server: HttpServer, cause: str) -> Refusal:
+    return Refusal("X_JSON_INVALID", cause, refused("X_JSON_INVALID", server.door.audience).fix)
+
+
+def _invoke(server: HttpServer, path: str, arguments: dict[str, Json], who: Principal) -> Steps[Reply]:
+    view = server.kernel.view_for(who)
+    outcome = yield from server.kernel.invoke(view, Call(path, arguments, "http"))
+    entry = view.find(path, "http")
+    return _reply(server, entry.name if entry is not None else "", outcome)
+
+
+def _reply(server: HttpServer, name: str, outcome: Outcome) -> Reply:
+    match outcome:
+        case Ok(json):
+            return Reply(200, json)
+        case Hidden():
+            return _unknown(server)
+        case ScopeDenied(scope):
+            challenge = f'Bearer realm="{REALM}", error="insufficient_scope", scope="{scope}"'
+            told = refusal(outcome, name, server.door.audience)
+            return problem(403, told, (("www-authenticate", challenge),))
+        case InvalidArguments() | PolicyDenied() | PolicyError() | Failed():
+            return problem(_status(outcome), refusal(outcome, name, server.door.audience))
+        case _:
+            assert_never(outcome)
+
+
+def _status(outcome: InvalidArguments | PolicyDenied | PolicyError | Failed) -> int:
+    match outcome:
+        case PolicyDenied() | PolicyError():
+            return 403
+        case InvalidArguments():
+            return 422
+        case Failed(code):
+            return _FAILURES.get(code, 409)
+        case _:
+            assert_never(outcome)
+
+
+def _unknown(server: HttpServer) -> Reply:
+    return problem(404, refused("X_ROUTE_NOT_FOUND", server.door.audience))

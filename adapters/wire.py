@@ -1,0 +1,183 @@
+"""HTTP as values: a request's head, a reply, and the checks that come before any surface is chosen.
+
+Shared by the MCP and HTTP adapters. Opens no socket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal
+from urllib.parse import urlsplit
+
+from pydantic_core import to_json
+
+from ..kernel.audit import AuthReason, AuthRefused
+from ..kernel.errors import ErrorAudience, Refusal, refused
+from ..kernel.model import Agent, Human, Principal
+from ..kernel.steps import Audit, RequestFacts, ResolveToken, Returned, Steps
+from ..kernel.strict_json import Json
+
+BODY_LIMIT: Final = 1_048_576
+REALM: Final = "nonsuch-mcp"
+JSON_TYPE: Final = "application/json"
+_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+_WITHOUT_BODY: Final = frozenset({202, 204})
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A request before its body.
+
+    ``headers`` has lower-case names; a repeated header arrives joined with a comma (RFC 9110 5.3),
+    so that it equals no single value.
+    """
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    address: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One whole answer."""
+
+    status: int
+    body: bytes = b""
+    headers: tuple[tuple[str, str], ...] = ()
+
+    def all_headers(self) -> tuple[tuple[str, str], ...]:
+        """Return the headers to send, with the content's type and length."""
+        if self.status in _WITHOUT_BODY:
+            return self.headers
+        length = ("content-length", str(len(self.body)))
+        typed = (("content-type", JSON_TYPE), length) if self.body else (length,)
+        return (*typed, *self.headers)
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """What a request must satisfy before anything else is read.
+
+    Loopback hosts and origins are admitted by default, because a page in a browser can reach them by
+    a name of its own choosing (DNS rebinding); every other host or origin must be listed.
+    """
+
+    hosts: frozenset[str] = frozenset()
+    origins: frozenset[str] = frozenset()
+    body_limit: int = BODY_LIMIT
+    audience: ErrorAudience = field(default="caller")
+
+    def refuses(self, head: Head) -> Reply | None:
+        """Return 403 for a foreign Host or Origin (MCP transports, security warning)."""
+        host = head.headers.get("host", "")
+        if _host_name(host) not in _LOOPBACK and host not in self.hosts:
+            return problem(403, _foreign("host", "allowed_hosts"))
+        origin = head.headers.get("origin")
+        if origin is None or origin in self.origins or _host_name(_after_scheme(origin)) in _LOOPBACK:
+            return None
+        return problem(403, _foreign("origin", "allowed_origins"))
+
+
+def _foreign(what: str, knob: str) -> Refusal:
+    return Refusal(
+        "X_MCP_PROTOCOL",
+        f"the request's {what} is not one this server answers to",
+        f"list it in `{knob}` of `define_app_mcp`",
+    )
+
+
+def _after_scheme(origin: str) -> str:
+    scheme, _, rest = origin.partition("://")
+    return rest if scheme in ("http", "https") and "/" not in rest else ""
+
+
+def _host_name(host: str) -> str:
+    """Return the host without its port, or nothing if it is not plainly a host and a port."""
+    try:
+        parts = urlsplit(f"//{host}")
+        plain = parts.netloc == host and parts.username is None and not (parts.path or parts.query or parts.fragment)
+        _ = parts.port
+    except ValueError:
+        return ""
+    return (parts.hostname or "") if plain else ""
+
+
+def problem(status: int, told: Refusal, headers: tuple[tuple[str, str], ...] = ()) -> Reply:
+    """Return an error body as every HTTP surface gives it."""
+    body = {"code": told.code, "cause": told.cause, "fix": told.fix, "docs": told.docs}
+    return Reply(status, to_json(body), headers)
+
+
+@dataclass(frozen=True, slots=True)
+class Unauthenticated:
+    """No caller came of the request."""
+
+    reason: AuthReason
+    status: Literal[401, 403, 503]
+    refusal: Refusal
+
+    @property
+    def headers(self) -> tuple[tuple[str, str], ...]:
+        """The challenge (RFC 6750 3)."""
+        if self.status != 401:
+            return ()
+        error = "" if self.reason == "no-token" else ', error="invalid_token"'
+        return (("www-authenticate", f'Bearer realm="{REALM}"{error}'),)
+
+
+def authenticate(head: Head, *, agents_only: bool, audience: ErrorAudience) -> Steps[Principal | Unauthenticated]:
+    """Resolve the bearer token of a request to a principal. The token goes nowhere else."""
+    token = bearer(head.headers.get("authorization"))
+    if token is None:
+        return (yield from _refuse(head, "no-token", 401, audience))
+    answer = yield ResolveToken(token, facts_of(head))
+    if not isinstance(answer, Returned):
+        return (yield from _refuse(head, "resolver-failed", 503, audience))
+    if not isinstance(answer.value, (Agent, Human)):
+        return (yield from _refuse(head, "unknown-token", 401, audience))
+    if agents_only and not isinstance(answer.value, Agent):
+        return (yield from _refuse(head, "not-an-agent", 403, audience))
+    return answer.value
+
+
+def _refuse(
+    head: Head, reason: AuthReason, status: Literal[401, 403, 503], audience: ErrorAudience
+) -> Steps[Unauthenticated]:
+    yield Audit(AuthRefused(reason, status, head.address, head.path))
+    code = "X_INTERNAL" if status == 503 else "X_UNAUTHENTICATED"
+    return Unauthenticated(reason, status, refused(code, audience))
+
+
+def bearer(header: str | None) -> str | None:
+    """Return the token of an ``Authorization: Bearer`` header (RFC 6750 2.1)."""
+    scheme, _, token = (header or "").partition(" ")
+    token = token.strip(" ")
+    return token if scheme.lower() == "bearer" and token and " " not in token and "," not in token else None
+
+
+def facts_of(head: Head) -> RequestFacts:
+    """Return what a token resolver may know."""
+    return RequestFacts(head.address, head.headers.get("user-agent"), head.headers.get("origin"), head.path)
+
+
+def media_type(head: Head) -> str:
+    """Return the content's media type without parameters."""
+    return head.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def accepts_json(head: Head) -> bool:
+    """Whether the caller takes JSON (RFC 9110 12.5.1); no ``Accept`` takes anything."""
+    accept = head.headers.get("accept")
+    if accept is None:
+        return True
+    ranges = (each.partition(";") for each in accept.lower().split(","))
+    refusing = ("q=0", "q=0.0", "q=0.00", "q=0.000")
+    taken = {kind.strip() for kind, _, rest in ranges if rest.replace(" ", "") not in refusing}
+    return not taken.isdisjoint({JSON_TYPE, "application/*", "*/*"})
+
+
+def encode(value: Json | Mapping[str, object]) -> bytes:
+    """Return compact JSON."""
+    return to_json(value)

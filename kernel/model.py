@@ -1,0 +1,173 @@
+"""The values every gate speaks of: who calls, what is called, what came of it.
+
+Knows no policy text, no wire format and no store.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal, cast
+
+from .strict_json import Json
+
+Surface = Literal["mcp", "http", "agent"]
+
+MAX_ID_CHARS: Final = 512
+_UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+
+
+class PrincipalInvalid(ValueError):
+    """A resolver built a principal that no policy could be asked about safely."""
+
+
+def _checked_id(kind: str, value: str) -> str:
+    if not value or len(value) > MAX_ID_CHARS or _UNPRINTABLE.search(value):
+        raise PrincipalInvalid(f"{kind} needs an id of 1 to {MAX_ID_CHARS} printable characters")
+    return value
+
+
+def _names(kind: str, values: Iterable[str]) -> frozenset[str]:
+    """A set of names; a bare string is refused because it would iterate as characters."""
+    if isinstance(values, str):
+        raise PrincipalInvalid(f"{kind} is a set of names, not one string")
+    return frozenset(values)
+
+
+@dataclass(frozen=True, slots=True)
+class Human:
+    """A person.
+
+    ``scopes=None`` means the person came in by a session that no token limits; a set means
+    a token that carries exactly these scopes.
+    """
+
+    id: str
+    roles: frozenset[str] = field(default=frozenset(), kw_only=True)
+    org: str | None = field(default=None, kw_only=True)
+    scopes: frozenset[str] | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        _checked_id("a human", self.id)
+        object.__setattr__(self, "roles", _names("roles", self.roles))
+        if self.scopes is not None:
+            object.__setattr__(self, "scopes", _names("scopes", self.scopes))
+
+    def delegate(self, agent_id: str, *, scopes: Iterable[str] = ()) -> Agent:
+        """Return an agent that acts for this person, with the person's roles and organisation."""
+        return Agent(agent_id, roles=self.roles, org=self.org, scopes=frozenset(scopes), acts_for=self)
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """A program that calls by a token; with ``acts_for`` it never exceeds that person.
+
+    ``scopes`` are what the token carries; none by default.
+    """
+
+    id: str
+    roles: frozenset[str] = field(default=frozenset(), kw_only=True)
+    org: str | None = field(default=None, kw_only=True)
+    scopes: frozenset[str] = field(default=frozenset(), kw_only=True)
+    acts_for: Human | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        _checked_id("an agent", self.id)
+        object.__setattr__(self, "roles", _names("roles", self.roles))
+        object.__setattr__(self, "scopes", _names("scopes", self.scopes))
+
+
+Principal = Agent | Human
+
+
+def parties(principal: Principal) -> tuple[Principal, ...]:
+    """Return everyone who must be allowed for ``principal`` to be allowed."""
+    if isinstance(principal, Agent) and principal.acts_for is not None:
+        return (principal, principal.acts_for)
+    return (principal,)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request to run something: a tool name (MCP, agent) or a path (HTTP), and its arguments."""
+
+    name: str
+    arguments: Mapping[str, Json]
+    surface: Surface
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """One thing wrong with the arguments: where (``items.0.id``; empty is the whole) and what."""
+
+    path: str
+    problem: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.problem}" if self.path else self.problem
+
+
+@dataclass(frozen=True, slots=True)
+class Ok:
+    """The handler ran; ``json`` is its answer, serialised by the declared output."""
+
+    json: bytes
+
+    @property
+    def value(self) -> Json:
+        """The answer as plain JSON values."""
+        return cast(Json, json.loads(self.json))
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """No entry of that name in the caller's view: absent and hidden are this one value."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeDenied:
+    """The caller sees the entry but presents no token with its scope."""
+
+    scope: str
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidArguments:
+    """The arguments do not satisfy the published schema."""
+
+    issues: tuple[Issue, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyDenied:
+    """Cedar denied; ``policies`` are the determining ids, empty when nothing permitted."""
+
+    code: str
+    cause: str
+    fix: str
+    caller_fix: str
+    policies: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyError:
+    """A policy could not be evaluated, which denies; ``policies`` are the ids that erred."""
+
+    policies: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The action was permitted and did not succeed."""
+
+    code: str
+    cause: str
+    fix: str
+    caller_fix: str
+
+
+Outcome = Ok | Hidden | ScopeDenied | InvalidArguments | PolicyDenied | PolicyError | Failed

@@ -1,0 +1,197 @@
+"""A tool's published input and output: one JSON Schema document each, and what enforces it.
+
+Input is judged by exactly the published document, then built into the typed value that the
+policy and the handler both see. Knows no wire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+import jsonschema_rs
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError
+
+from .model import Issue
+from .strict_json import Json
+
+MAX_ISSUES: Final = 32
+JsonSchema = dict[str, Any]
+
+
+class NoInput(BaseModel):  # no docstring: pydantic would publish it
+    model_config = ConfigDict(extra="forbid")
+
+
+@dataclass(frozen=True, slots=True)
+class Invalid:
+    """The arguments were refused."""
+
+    issues: tuple[Issue, ...]
+
+
+class SchemaRefused(ValueError):
+    """A declared schema cannot be published or enforced."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InputSchema:
+    """An input model and its published document."""
+
+    model: type[BaseModel]
+    document: JsonSchema
+    _validator: jsonschema_rs.Draft202012Validator
+
+    def parse(self, arguments: Mapping[str, Json]) -> BaseModel | Invalid:
+        """Return the typed input, or every issue (32 at most) by path."""
+        if not self._validator.is_valid(arguments):
+            return Invalid(_issues(self._validator, arguments))
+        try:
+            return self.model.model_validate(arguments)
+        except ValidationError as refusal:
+            return Invalid(_model_issues(refusal))
+
+
+def publish_input(model: type[BaseModel]) -> InputSchema:
+    """Return the schema of an input model.
+
+    Objects are closed: an argument that is not declared is refused, unless the model says ``extra="allow"``.
+    Raises: SchemaRefused.
+    """
+    try:
+        document = model.model_json_schema()
+        _tidy(document)
+        validator = jsonschema_rs.Draft202012Validator(
+            document,
+            offline=True,
+            validate_formats=True,
+            pattern_options=jsonschema_rs.RegexOptions(),
+        )
+    except Exception as refusal:  # pydantic and the validator each have a family of their own
+        raise SchemaRefused(str(refusal).splitlines()[0]) from refusal
+    return InputSchema(model, document, validator)
+
+
+def _tidy(node: object) -> None:
+    """Close objects and drop the titles that pydantic derives from field names."""
+    if isinstance(node, list):
+        for each in cast("list[object]", node):
+            _tidy(each)
+    elif isinstance(node, dict):
+        _tidy_object(cast("JsonSchema", node))
+
+
+def _tidy_object(node: JsonSchema) -> None:
+    properties = node.get("properties")
+    if isinstance(properties, dict) and node.get("type") == "object":
+        node.setdefault("additionalProperties", False)
+        for name, sub in cast("dict[str, JsonSchema]", properties).items():
+            if sub.get("title") == name.replace("_", " ").title():
+                del sub["title"]
+    if isinstance(node.get("title"), str) and isinstance(properties, dict):
+        del node["title"]
+    for key, sub in node.items():
+        if key not in ("default", "examples", "enum", "const"):
+            _tidy(sub)
+
+
+def _issues(validator: jsonschema_rs.Draft202012Validator, value: object) -> tuple[Issue, ...]:
+    found: list[Issue] = []
+    for error in validator.iter_errors(value):
+        found.extend(_issue(error))
+        if len(found) >= MAX_ISSUES:
+            break
+    return tuple(sorted(found[:MAX_ISSUES], key=lambda each: (each.path, each.problem)))
+
+
+def _issue(error: jsonschema_rs.ValidationError) -> list[Issue]:
+    """Say what is wrong without repeating the value that was sent."""
+    kind: Any = error.kind
+    path = [str(step) for step in error.instance_path]
+    if kind.name == "required":
+        return [Issue(".".join([*path, kind.property]), "required")]
+    if kind.name in ("additionalProperties", "unevaluatedProperties"):
+        return [Issue(".".join([*path, _short(name)]), "not an argument") for name in kind.unexpected]
+    return [Issue(".".join(path), _problem(kind))]
+
+
+def _problem(kind: Any) -> str:
+    if kind.name == "type":
+        return f"must be of type {' or '.join(kind.types)}"
+    if kind.name == "enum":
+        return f"must be one of {', '.join(str(option) for option in kind.options)}"
+    if hasattr(kind, "limit"):
+        return f"breaks `{kind.name}` {kind.limit}"
+    return f"breaks `{kind.name}`"
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 64 else name[:61] + "..."
+
+
+def _model_issues(refusal: ValidationError) -> tuple[Issue, ...]:
+    errors = refusal.errors(include_url=False, include_context=False, include_input=False)[:MAX_ISSUES]
+    return tuple(Issue(".".join(str(step) for step in each["loc"]), each["msg"]) for each in errors)
+
+
+class OutputRefused(Exception):
+    """A handler's answer does not satisfy its declared output; the answer is not repeated here."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OutputSchema:
+    """A declared output: its document (``None`` without an object root) and its serialiser."""
+
+    document: JsonSchema | None
+    wrapped: bool
+    _adapter: TypeAdapter[Any]
+
+    def serialise(self, value: object) -> bytes:
+        """Return compact JSON of exactly the declared fields.
+
+        Raises: OutputRefused.
+        """
+        try:
+            checked = self._adapter.validate_python(value)
+            return self._adapter.dump_json(checked, by_alias=True, warnings="error")
+        except (ValidationError, PydanticSerializationError) as refusal:
+            raise OutputRefused from refusal
+
+
+def publish_output(annotation: Any, *, rows: bool) -> OutputSchema:
+    """Return the schema of a handler's return annotation; ``rows`` publishes a list under ``rows``.
+
+    Raises: SchemaRefused.
+    """
+    try:
+        adapter = TypeAdapter[Any](annotation)
+        document = adapter.json_schema(mode="serialization")
+    except Exception as refusal:  # pydantic has several families of refusal
+        raise SchemaRefused(str(refusal).splitlines()[0]) from refusal
+    _structure_only(document)
+    if rows and document.get("type") == "array":
+        defs = document.pop("$defs", None)
+        wrapped = {"type": "object", "properties": {"rows": document}, "required": ["rows"]}
+        return OutputSchema(wrapped if defs is None else {**wrapped, "$defs": defs}, True, adapter)
+    return OutputSchema(document if document.get("type") == "object" else None, False, adapter)
+
+
+_BOUNDS: Final = frozenset(
+    "title additionalProperties pattern format minLength maxLength minimum maximum exclusiveMinimum "
+    "exclusiveMaximum multipleOf minItems maxItems uniqueItems".split()
+)
+
+
+def _structure_only(node: object, *, names: bool = False) -> None:
+    """Keep structure, drop bounds: a client refuses a result that misses its schema by a detail."""
+    if isinstance(node, list):
+        for each in cast("list[object]", node):
+            _structure_only(each)
+    elif isinstance(node, dict):
+        held = cast("JsonSchema", node)
+        for key in [] if names else [each for each in held if each in _BOUNDS]:
+            del held[key]
+        for key, sub in held.items():
+            _structure_only(sub, names=key in ("properties", "$defs"))

@@ -1,0 +1,103 @@
+"""What the kernel asks of the world, as values; a generator yields them and is sent answers.
+
+Knows nothing of how they are carried out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from .audit import Event
+    from .catalog import Entry
+    from .declare import AnyHandler
+    from .model import Principal
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class RequestFacts:
+    """What a token resolver may know of the request: never the raw headers.
+
+    ``address`` is what the host resolved, never read from a header here; ``origin`` may be the
+    string ``null`` (an opaque origin), which is not an absent one; ``path`` has no query string.
+    """
+
+    address: str | None
+    user_agent: str | None
+    origin: str | None
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResolveToken:
+    """Answered with ``Returned(Agent | Human | None)``."""
+
+    token: str
+    facts: RequestFacts
+
+
+@dataclass(frozen=True, slots=True)
+class ReadBody:
+    """Answered with ``Returned(bytes)``, or ``Returned(None)`` once more than ``limit`` bytes arrived."""
+
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Load the facts of the resource acted on. Answered with ``Returned(model or None)``."""
+
+    loader: AnyHandler
+    input: object
+    principal: Principal
+
+
+@dataclass(frozen=True, slots=True)
+class Permit:
+    """Every gate was passed: the one value for which the edge runs a handler.
+
+    INVARIANT: constructed by ``gates.py`` only (tests/boundaries/test_one_maker_of_permit.py).
+    """
+
+    entry: Entry
+    input: object
+    principal: Principal
+    resource: object
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """Record the event once the answer is on its way. Answered with ``Returned(None)``."""
+
+    event: Event
+
+
+Step = ResolveToken | ReadBody | Load | Permit | Audit
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """The step was carried out."""
+
+    value: object
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """The step was not carried out: application code raised, or nobody knew the step."""
+
+    error: BaseException
+
+
+Answer = Returned | Raised
+Steps = Generator[Step, Answer, T]
+
+
+class UnknownStep(Exception):
+    """An edge met a step that it does not know; the kernel reads this as a denial."""
+
+

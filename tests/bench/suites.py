@@ -1,0 +1,221 @@
+"""The measurements of the bench: what runs together, and which ratios its medians make."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+
+import uvloop
+
+from . import inprocess, load, proof, report, wire
+from .blocks import Lane, Plan, Sample, Series, interleave
+from .report import Row, at_least, at_most
+from .server import Server, pin_driver, serve
+
+TOOLS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How much to measure."""
+
+    names: list[str]
+    rounds: int
+    seconds: float
+    quick: bool
+
+    @property
+    def list_sizes(self) -> tuple[int, ...]:
+        """Peers take minutes to build 10,000 tools: a quick run leaves that size to nonsuch's own suite."""
+        return inprocess.SIZES[:-1] if self.quick else inprocess.SIZES
+
+
+@dataclass(slots=True)
+class Result:
+    """What one suite found."""
+
+    title: str
+    rows: list[Row]
+    table: str
+    series: dict[str, Series]
+    extra: dict[str, float] = field(default_factory=dict[str, float])
+
+
+def loopback(settings: Settings) -> list[Result]:
+    """`tools/call` under uvicorn on 127.0.0.1: every subject, both wires, concurrency 1 and 16."""
+    plan = Plan(settings.rounds, settings.seconds, warm_up=64)
+    with ExitStack() as stack:
+        servers = [stack.enter_context(serve(name, TOOLS)) for name in settings.names]
+        pin_driver()
+        for server in servers:
+            uvloop.run(proof.prove(server.name, partial(_passes, server)))
+        lanes = {
+            f"{server.name} {one} c={concurrency}": _lane(server, one, concurrency)
+            for one in wire.WIRES
+            for concurrency in (16, 1)
+            for server in servers
+        }
+        series = interleave(lanes, plan)
+    rows = _loopback_rows(series) if "nonsuch" in settings.names else []
+    return [Result("tools/call over loopback", rows, report.loopback(series), series)]
+
+
+def calls(settings: Settings) -> list[Result]:
+    """`tools/call` in process: every subject, both wires."""
+    series, counts = inprocess.calls(settings.names, Plan(settings.rounds, settings.seconds))
+    rows: list[Row] = []
+    if "nonsuch" in settings.names:
+        for one in wire.WIRES:
+            aims = {"fastmcp": at_least(8 if one == "legacy" else 6)}
+            rows += [
+                Row(f"call in process, {one}: {name} / nonsuch, CPU", cost, None, aims.get(name))
+                for name in settings.names
+                if name != "nonsuch"
+                for cost in [series[f"{name} {one}"].cpu / series[f"nonsuch {one}"].cpu]
+            ]
+        rows.append(Row("Python and C calls of one call", counts["nonsuch"], None, at_most(200), ""))
+    return [Result("tools/call in process", rows, report.costs(series), series, counts)]
+
+
+def gates(settings: Settings) -> list[Result]:
+    """Decisions and calls of nonsuch as the catalog grows."""
+    if "nonsuch" not in settings.names:
+        return []
+    series, memory = inprocess.growth(inprocess.SIZES, Plan(settings.rounds, settings.seconds))
+    least, most = inprocess.SIZES[0], inprocess.SIZES[-1]
+    rows = [
+        Row(
+            f"three gates warm, 64 hot tools: {most:,} tools / {least}",
+            _grown(series, "gates hot", most, least),
+            at_most(2),
+        ),
+        Row(
+            f"three gates warm, every tool alike: {most:,} tools / {least}",
+            _grown(series, "gates uniform", most, least),
+        ),
+    ]
+    rows += [
+        Row(
+            f"call in process, {one}: 1,000 tools / {least}",
+            _grown(series, f"call {one}", 1_000, least),
+            None,
+            at_most(1.15),
+        )
+        for one in wire.WIRES
+    ]
+    each = (memory[str(most)] - memory[str(least)]) / (most - least) / 1024
+    rows.append(Row("resident memory per tool", each, None, at_most(25), "KB"))
+    return [Result("growth", rows, report.costs(series), series, memory)]
+
+
+def lists(settings: Settings) -> list[Result]:
+    """`tools/list` at every size: repeat callers, new callers, callers with roles of their own."""
+    return [_list(settings, size) for size in settings.list_sizes]
+
+
+Suite = Callable[[Settings], list[Result]]
+SUITES: dict[str, Suite] = {"loopback": loopback, "calls": calls, "gates": gates, "lists": lists}
+
+
+def _list(settings: Settings, size: int) -> Result:
+    plan = Plan(settings.rounds, settings.seconds, warm_up=2 if size < 10_000 else 1)
+    series = inprocess.lists(settings.names, size, plan)
+    rows: list[Row] = []
+    if "nonsuch" in settings.names:
+        mine = series["nonsuch warm"].cpu
+        at_1000 = size == 1_000
+        if at_1000:
+            rows += [
+                Row(
+                    "list of 1,000, repeat caller / json.dumps", mine / series["encode json"].cpu, at_most(3)
+                ),
+                Row(
+                    "list of 1,000, repeat caller / pydantic_core.to_json",
+                    mine / series["encode pydantic"].cpu,
+                    at_most(3),
+                ),
+            ]
+        if "fastmcp" in settings.names:
+            repeat, new = series["fastmcp warm"].cpu, series["fastmcp fresh"].cpu
+            rows += [
+                Row(
+                    f"list of {size:,}, repeat caller: fastmcp / nonsuch",
+                    repeat / mine,
+                    None,
+                    at_least(60) if at_1000 else None,
+                ),
+                Row(
+                    f"list of {size:,}, new caller: fastmcp / nonsuch",
+                    new / series["nonsuch fresh"].cpu,
+                    None,
+                    at_least(6) if at_1000 else None,
+                ),
+                Row(
+                    f"list of {size:,}, new set of roles: fastmcp / nonsuch",
+                    new / series["nonsuch mixed"].cpu,
+                ),
+            ]
+    return Result(f"tools/list of {size:,}", rows, report.costs(series), series)
+
+
+def _loopback_rows(series: dict[str, Series]) -> list[Row]:
+    rows: list[Row] = []
+    for one in wire.WIRES:
+        for concurrency in (16, 1):
+            rows += _rates(series, one, concurrency)
+        rows += _cpu(series, one)
+    return rows
+
+
+def _rates(series: dict[str, Series], one: wire.Wire, concurrency: int) -> list[Row]:
+    bars = (
+        {"fastmcp": at_least(6), "sdk": at_least(2.5), "starlette": at_least(0.25)}
+        if concurrency == 16
+        else {}
+    )
+    aims = {"fastmcp": at_least(8 if one == "legacy" else 6)} if concurrency == 16 else {}
+    mine = series[f"nonsuch {one} c={concurrency}"].rate
+    return [
+        Row(
+            f"call c={concurrency}, {one}: nonsuch / {name}, req/s",
+            mine / series[lane].rate,
+            bars.get(name),
+            aims.get(name),
+        )
+        for name in ("fastmcp", "sdk", "starlette", "raw")
+        if (lane := f"{name} {one} c={concurrency}") in series
+    ]
+
+
+def _cpu(series: dict[str, Series], one: wire.Wire) -> list[Row]:
+    mine = series[f"nonsuch {one} c=16"].cpu
+    rows: list[Row] = []
+    if other := series.get(f"fastmcp {one} c=16"):
+        rows.append(Row(f"call c=16, {one}: nonsuch / fastmcp, CPU", mine / other.cpu, None, at_most(1 / 7)))
+    if floor := series.get(f"raw {one} c=16"):
+        rows.append(Row(f"call c=16, {one}: nonsuch / raw, CPU", mine / floor.cpu, None, at_most(5)))
+        if plain := series.get(f"nonsuch-plain {one} c=16"):
+            what = f"call c=16, {one}: nonsuch without argument policy / raw, CPU"
+            rows.append(Row(what, plain.cpu / floor.cpu, None, at_most(2.5)))
+    return rows
+
+
+def _grown(series: dict[str, Series], lane: str, most: int, least: int) -> float:
+    return series[f"{lane} {most}"].cpu / series[f"{lane} {least}"].cpu
+
+
+async def _passes(server: Server, request: wire.Request) -> bool:
+    return await load.passes(server.port, load.Shot(request.http(), request.marker))
+
+
+def _lane(server: Server, one: wire.Wire, concurrency: int) -> Lane:
+    shots = [load.Shot(request.http(), request.marker) for request in wire.calls(one, TOOLS)]
+
+    def run(operations: int) -> Sample:
+        before = server.cpu()
+        block = uvloop.run(load.fire(server.port, shots, max(operations, concurrency), concurrency))
+        used = server.cpu() - before
+        share = block.driver_cpu / block.seconds
+        return Sample(block.requests, block.seconds, used, block.p50, block.p99, share)
+
+    return run
