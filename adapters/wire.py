@@ -97,7 +97,11 @@ def _host_name(host: str) -> str:
     """Return the host without its port, or nothing if it is not plainly a host and a port."""
     try:
         parts = urlsplit(f"//{host}")
-        plain = parts.netloc == host and parts.username is None and not (parts.path or parts.query or parts.fragment)
+        plain = (
+            parts.netloc == host
+            and parts.username is None
+            and not (parts.path or parts.query or parts.fragment)
+        )
         _ = parts.port
     except ValueError:
         return ""
@@ -127,7 +131,9 @@ class Unauthenticated:
         return (("www-authenticate", f'Bearer realm="{REALM}"{error}'),)
 
 
-def authenticate(head: Head, *, agents_only: bool, audience: ErrorAudience) -> Steps[Principal | Unauthenticated]:
+def authenticate(
+    head: Head, *, agents_only: bool, audience: ErrorAudience
+) -> Steps[Principal | Unauthenticated]:
     """Resolve the bearer token of a request to a principal. The token goes nowhere else."""
     token = bearer(head.headers.get("authorization"))
     if token is None:

@@ -23,7 +23,9 @@ from .model import (
     Surface,
 )
 
-OutcomeName = Literal["ok", "hidden", "scope-denied", "invalid-args", "policy-denied", "policy-error", "failed"]
+OutcomeName = Literal[
+    "ok", "hidden", "scope-denied", "invalid-args", "policy-denied", "policy-error", "failed"
+]
 AuthReason = Literal["no-token", "unknown-token", "not-an-agent", "resolver-failed"]
 MAX_NAME_CHARS: Final = 128
 

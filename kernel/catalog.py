@@ -16,8 +16,19 @@ from typing import Any, Final, Literal, Union, cast, get_args, get_origin
 
 from pydantic import BaseModel
 
-from .declare import EVERYONE, Action, AnyHandler, Audience, Can, Context, Grant, Kind, Predicate, Registry
-from .declare import VisibleTo
+from .declare import (
+    EVERYONE,
+    Action,
+    AnyHandler,
+    Audience,
+    Can,
+    Context,
+    Grant,
+    Kind,
+    Predicate,
+    Registry,
+    VisibleTo,
+)
 from .errors import Fault, fault
 from .model import Surface
 from .schema import InputSchema, NoInput, OutputSchema, SchemaRefused, publish_input, publish_output
@@ -184,7 +195,9 @@ class Builder:
             self.refuse("X_ACTION_UNREGISTERED", f"`{name}` is listed and belongs to no registry of this app")
             return False
         if action.mcp is None:
-            self.refuse("X_MCP_TOOL_UNDECLARED", f"`{action.name}` is listed and never declared `mcp=expose(...)`")
+            self.refuse(
+                "X_MCP_TOOL_UNDECLARED", f"`{action.name}` is listed and never declared `mcp=expose(...)`"
+            )
             return False
         return True
 
@@ -296,7 +309,9 @@ class Builder:
 
     def _role_list(self, tool: str, roles: Sequence[str]) -> str:
         if isinstance(roles, str):
-            self.refuse("X_DECLARATION_INVALID", f"`{tool}` gives `visible_to` one string, not a list of roles")
+            self.refuse(
+                "X_DECLARATION_INVALID", f"`{tool}` gives `visible_to` one string, not a list of roles"
+            )
             return EVERYONE
         named = tuple(sorted(set(roles)))
         for role in named:
@@ -318,7 +333,9 @@ class Builder:
         for each in self.given.grants:
             self._role("a grant", each.role)
             if each.permission != ANY and not PERMISSION.fullmatch(each.permission):
-                self.refuse("X_NAME_INVALID", f"a grant names `{_safe(each.permission)}`, which is no permission")
+                self.refuse(
+                    "X_NAME_INVALID", f"a grant names `{_safe(each.permission)}`, which is no permission"
+                )
 
     def _signature(self, action: Action) -> tuple[Handler, type[BaseModel], Any]:
         handler, model, output = read_signature(action.handler)
@@ -355,13 +372,17 @@ class Builder:
         seen: dict[str, str] = {}
         for entry in entries:
             if entry.path and seen.setdefault(entry.path, entry.name) != entry.name:
-                self.refuse("X_ROUTE_DUPLICATE", f"`{seen[entry.path]}` and `{entry.name}` claim `{entry.path}`")
+                self.refuse(
+                    "X_ROUTE_DUPLICATE", f"`{seen[entry.path]}` and `{entry.name}` claim `{entry.path}`"
+                )
 
     def _resource_types(self, entries: Iterable[Entry]) -> None:
         seen: dict[str, type[BaseModel]] = {}
         for kind in (entry.resource for entry in entries):
             if kind is not None and seen.setdefault(kind.name, kind.model) is not kind.model:
-                self.refuse("X_DECLARATION_INVALID", f"two models are named `{kind.name}` and policies read both")
+                self.refuse(
+                    "X_DECLARATION_INVALID", f"two models are named `{kind.name}` and policies read both"
+                )
 
 
 def build(declarations: Declarations) -> tuple[Catalog, tuple[Fault, ...]]:
@@ -419,7 +440,11 @@ def read_signature(function: AnyHandler) -> tuple[Handler, type[BaseModel] | str
     for name in parameters:
         kind = _argument(hints.get(name))
         if kind is None or kind in takes:
-            return unknown, f"parameter `{name}` is neither a pydantic model nor a `Context`, or comes twice", None
+            return (
+                unknown,
+                f"parameter `{name}` is neither a pydantic model nor a `Context`, or comes twice",
+                None,
+            )
         takes.append(kind)
         model = cast("type[BaseModel]", hints[name]) if kind == "input" else model
     if "return" not in hints:

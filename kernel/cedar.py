@@ -3,6 +3,9 @@
 Knows nothing of tools, views or steps. Allow means that the engine said Allow and reported no error.
 """
 
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# cedarpy declares `dict` without its parameters; what this module returns is typed in full.
+
 from __future__ import annotations
 
 import re
@@ -90,15 +93,15 @@ def check_nesting(text: str) -> None:
     depth = prefixes = branches = 0
     before, end = "", 0
     for match in _TOKENS.finditer(text):
-        token = match[0]
-        depth += (token in "([{") - (token in ")]}")
-        branches = 0 if token == ";" else branches + (token == "if")
-        stacked = token in "!-" and before in ("!", "-") and not text[end : match.start()].strip()
+        mark = match[0]
+        depth += (mark in "([{") - (mark in ")]}")
+        branches = 0 if mark == ";" else branches + (mark == "if")
+        stacked = mark in "!-" and before in ("!", "-") and not text[end : match.start()].strip()
         prefixes = prefixes + 1 if stacked else 0
         if max(depth, prefixes, branches) > MAX_NESTING:
             line = text.count("\n", 0, match.start()) + 1
             raise PolicyTooDeep(f"line {line}: more than {MAX_NESTING} levels of nesting")
-        before, end = token, match.end()
+        before, end = mark, match.end()
 
 
 def _policy(node: pst.Template, origin: str, position: int) -> Policy:
@@ -185,6 +188,11 @@ def schema(text: str) -> Schema:
 def entities(document: str, of: Schema) -> Entities:
     """Return an entities handle, checked against a schema. Raises: ValueError."""
     return Entities.from_json_str(document, of)
+
+
+def with_entity(held: Entities, one: str, of: Schema) -> Entities:
+    """Return ``held`` and one more entity. Raises: ValueError."""
+    return held.with_added_json_str(f"[{one}]", of)
 
 
 def invalid(policies: Iterable[Policy], against: Schema) -> list[tuple[str, str]]:

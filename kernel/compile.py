@@ -1,4 +1,4 @@
-"""Catalog -> Cedar text: enumerations, entity types, one action per entry, one policy per audience and grant.
+"""Catalog -> Cedar text: enumerations, entity types, an action per entry, a policy per audience and grant.
 
 Decides nothing and never parses: the texts are judged by ``cedar.py``.
 """

@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
 if TYPE_CHECKING:
-    from pydantic import BaseModel
-
     from .model import Principal
 
 R = TypeVar("R")
@@ -202,7 +200,7 @@ class Grant:
 
 
 def grant(role: str, permission: str) -> Grant:
-    """Permit ``permission`` to every principal in ``role``, on any resource. ``"any"`` is every permission."""
+    """Permit ``permission`` to a role, on any resource. ``"any"`` is every permission."""
     return Grant(role, permission)
 
 

@@ -162,7 +162,10 @@ _TABLE: Final = (
         "add the tool to the scope that a token must hold for it",
     ),
     Code(
-        "X_MCP_RESOURCE_DUPLICATE", "developer", "two resources claim one URI", "give one of the two another URI"
+        "X_MCP_RESOURCE_DUPLICATE",
+        "developer",
+        "two resources claim one URI",
+        "give one of the two another URI",
     ),
     Code(
         "X_ACTION_UNREGISTERED",
@@ -230,7 +233,9 @@ _TABLE: Final = (
         "a policy names an action that this app does not declare",
         "correct the spelling, or declare the action",
     ),
-    Code("X_POLICY_ID_DUPLICATE", "operator", "two policies carry one @id", "give one of the two another @id"),
+    Code(
+        "X_POLICY_ID_DUPLICATE", "operator", "two policies carry one @id", "give one of the two another @id"
+    ),
     Code(
         "X_MCP_APP_UNMOUNTED",
         "developer",

@@ -5,8 +5,9 @@ A generator: it yields what it asks of the world and is sent answers. The only m
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import assert_never
+from typing import Final, assert_never
 
 from pydantic import BaseModel
 
@@ -62,6 +63,9 @@ class Kernel:
         return outcome
 
 
+_NO_NOTES: Final[Mapping[str, str]] = {}
+
+
 @dataclass(frozen=True, slots=True)
 class _Loaded:
     """What a call acts on: its facts (``None``: no such resource) and its id."""
@@ -99,7 +103,9 @@ def _decide(judge: Judge, view: View, entry: Entry, call: Call) -> Steps[Outcome
     return _answered(entry, answer.value) if isinstance(answer, Returned) else _raised(answer)
 
 
-def _load(judge: Judge, entry: Entry, given: BaseModel, principal: Principal) -> Steps[_Loaded | Failed | PolicyError]:
+def _load(
+    judge: Judge, entry: Entry, given: BaseModel, principal: Principal
+) -> Steps[_Loaded | Failed | PolicyError]:
     if entry.resource is None:
         return _Loaded(None, judge.server)
     answer = yield Load(entry.resource.loader, given, principal)
@@ -121,7 +127,7 @@ def _denied(judge: Judge, entry: Entry, decision: Decision, *, missing: bool) ->
     if decision.errors and not missing:
         return PolicyError(decision.errors)
     standard = CODES["X_FORBIDDEN"]
-    notes = next((judge.annotations[each] for each in decision.determining), {})
+    notes = judge.annotations[decision.determining[0]] if decision.determining else _NO_NOTES
     return PolicyDenied(
         code=notes.get("code", standard.code),
         cause=notes.get("reason", f"no policy permits `{entry.permission}` here"),

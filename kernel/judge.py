@@ -80,14 +80,22 @@ class Judge:
     def _visible(self, caller: Caller) -> frozenset[str]:
         """Return the audiences that every party belongs to. An error hides."""
         held = self._entities(caller, self._gates)
-        seen = (name for name in self._audiences if self._all(caller, "see", "Audience", name, held, self._see).allow)
+        seen = (
+            name
+            for name in self._audiences
+            if self._all(caller, "see", "Audience", name, held, self._see).allow
+        )
         return frozenset(seen)
 
     def _presents(self, caller: Caller, scope: str) -> Decision:
         """Decide whether every party presents a scope."""
-        return self._all(caller, "present", "Scope", scope, self._entities(caller, self._gates), self._present)
+        return self._all(
+            caller, "present", "Scope", scope, self._entities(caller, self._gates), self._present
+        )
 
-    def _all(self, caller: Caller, action: str, kind: str, name: str, held: Entities, index: Index) -> Decision:
+    def _all(
+        self, caller: Caller, action: str, kind: str, name: str, held: Entities, index: Index
+    ) -> Decision:
         decision = Decision(False)
         for party in parties(caller.principal):
             policies = self._handle(index.slice(_keys(party), ((kind,), (kind, name))))
@@ -121,7 +129,9 @@ class Judge:
         over = gate.index.named((kind, ident))
         decision = Decision(False)
         for party in parties(caller.principal):
-            policies = self._slice(entry, type(party).__name__, party.roles, gate.index.named(_self(party)), over)
+            policies = self._slice(
+                entry, type(party).__name__, party.roles, gate.index.named(_self(party)), over
+            )
             decision = cedar.decide(
                 _uid(party), entry.name, uid(kind, ident), context, policies, held, gate.schema
             )
@@ -129,12 +139,14 @@ class Judge:
                 return decision
         return decision
 
-    def _with_resource(self, caller: Caller, entry: Entry, resource: BaseModel | None, ident: str) -> Entities:
+    def _with_resource(
+        self, caller: Caller, entry: Entry, resource: BaseModel | None, ident: str
+    ) -> Entities:
         held = self._held(caller, entry)
         if entry.resource is None or resource is None:
             return held
         facts = entity(entry.resource.name, ident, encode_fields(entry.resource.fields, resource))
-        return held.with_added_json_str(json.dumps([facts]), self.gate(entry).schema)
+        return cedar.with_entity(held, json.dumps(facts), self.gate(entry).schema)
 
     def _gate(self, entry: Entry) -> EntryGate:
         index = self._policies.about(entry)

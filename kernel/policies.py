@@ -11,8 +11,15 @@ from typing import Final, Literal
 from . import cedar
 from .catalog import ANY, Catalog, Entry
 from .cedar import ANYONE, Key, Policy
-from .compile import Base, PolicySource, audience_policies, entry_schema, gate_schema, grant_policies
-from .compile import principal_schema
+from .compile import (
+    Base,
+    PolicySource,
+    audience_policies,
+    entry_schema,
+    gate_schema,
+    grant_policies,
+    principal_schema,
+)
 from .errors import Fault, fault
 
 Gate = Literal["visibility", "scope", "policy"]
@@ -57,7 +64,9 @@ class Index:
 class Policies:
     """Every policy of an app, by gate."""
 
-    def __init__(self, visibility: Iterable[Policy], scope: Iterable[Policy], policy: Iterable[Policy]) -> None:
+    def __init__(
+        self, visibility: Iterable[Policy], scope: Iterable[Policy], policy: Iterable[Policy]
+    ) -> None:
         self.visibility, self.scope, self.policy = tuple(visibility), tuple(scope), tuple(policy)
         self._by_action: dict[str, list[Policy]] = {}
         for each in self.policy:
@@ -71,7 +80,9 @@ class Policies:
         return Index({id(each): each for each in found}.values())
 
 
-def _covered(policy: Policy, by_name: Mapping[str, list[Entry]], by_group: Mapping[str, list[Entry]]) -> list[Entry]:
+def _covered(
+    policy: Policy, by_name: Mapping[str, list[Entry]], by_group: Mapping[str, list[Entry]]
+) -> list[Entry]:
     """Return the entries that a policy's action head covers."""
     found: dict[str, Entry] = {}
     for action in sorted(policy.actions or ()):
@@ -133,12 +144,18 @@ class _Loader:
         """Return the one gate of a policy, by its action head."""
         if policy.actions is None:
             self._refuse(
-                "X_POLICY_HEAD_UNCONFINED", policy.origin, f"`{policy.id}` names no action: it would answer every gate"
+                "X_POLICY_HEAD_UNCONFINED",
+                policy.origin,
+                f"`{policy.id}` names no action: it would answer every gate",
             )
             return None
         gates: set[Gate] = {_GATE_ACTIONS.get(name, "policy") for name in policy.actions}
         if len(gates) != 1:
-            self._refuse("X_POLICY_HEAD_UNCONFINED", policy.origin, f"`{policy.id}` names actions of {len(gates)} gates")
+            self._refuse(
+                "X_POLICY_HEAD_UNCONFINED",
+                policy.origin,
+                f"`{policy.id}` names actions of {len(gates)} gates",
+            )
             return None
         gate = gates.pop()
         judged = gate == "policy" and self.complete

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from .audit import Event
-    from .catalog import Entry
-    from .declare import AnyHandler
+    from .catalog import Entry, Handler
     from .model import Principal
 
 T = TypeVar("T")
@@ -51,7 +50,7 @@ class ReadBody:
 class Load:
     """Load the facts of the resource acted on. Answered with ``Returned(model or None)``."""
 
-    loader: AnyHandler
+    loader: Handler
     input: object
     principal: Principal
 
@@ -99,5 +98,3 @@ Steps = Generator[Step, Answer, T]
 
 class UnknownStep(Exception):
     """An edge met a step that it does not know; the kernel reads this as a denial."""
-
-

@@ -1,1 +1,1 @@
-"""The edge: where effects happen. Loads policies, answers the kernel's steps, speaks ASGI, runs PostgreSQL."""
+"""Where effects happen: policy files, the answers to the kernel's steps, ASGI, PostgreSQL."""

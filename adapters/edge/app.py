@@ -1,4 +1,4 @@
-"""``define_app_mcp``: the composition root. Declarations and policy files in, a whole app out, or every fault."""
+"""``define_app_mcp``: declarations and policy files in; a whole app out, or every fault at once."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class _Application:
         opened = Open(self._app)
         try:
             self._running = await opened.__aenter__()
-        except Exception as refusal:  # noqa: BLE001  (application code: the server is told, and stops)
+        except Exception as refusal:
             await send({"type": "lifespan.startup.failed", "message": type(refusal).__name__})
             raise
         await send({"type": "lifespan.startup.complete"})

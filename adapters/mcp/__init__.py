@@ -1,1 +1,1 @@
-"""MCP: bytes to calls and outcomes to bytes, in three revisions of the protocol; no SDK, no session, no socket."""
+"""MCP: bytes to calls, outcomes to bytes, in three revisions; no SDK, no session, no socket."""

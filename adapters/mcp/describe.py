@@ -1,4 +1,4 @@
-"""Entry -> its tools/list member, encoded once per revision family. One projection, field for field the served one."""
+"""Entry -> its tools/list member, encoded once. One projection, field for field the served one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...kernel.view import Table
 LISTINGS: Final = 512
 
 
-def annotations(entry: Entry) -> dict[str, bool | str]:
+def hints(entry: Entry) -> dict[str, bool | str]:
     """Return the MCP hints: derived from the declaration, overridden key by key."""
     if entry.kind == "query":
         derived: dict[str, bool | str] = {"readOnlyHint": True}
@@ -28,7 +28,7 @@ def annotations(entry: Entry) -> dict[str, bool | str]:
 
 
 def tool_list_entry(entry: Entry) -> dict[str, object]:
-    """Return the member of ``tools/list`` that describes an entry. Absent members are left out, never null."""
+    """Return the ``tools/list`` member of an entry; what it lacks is left out, never null."""
     described: dict[str, object] = {"name": entry.name}
     if entry.title is not None:
         described["title"] = entry.title
@@ -36,7 +36,7 @@ def tool_list_entry(entry: Entry) -> dict[str, object]:
     described["inputSchema"] = entry.input.document
     if entry.output.document is not None:
         described["outputSchema"] = entry.output.document
-    return {**described, "annotations": annotations(entry)}
+    return {**described, "annotations": hints(entry)}
 
 
 class Listing:

@@ -92,7 +92,9 @@ def read(head: Head, body: bytes, limit: int, audience: ErrorAudience) -> Messag
     return _envelope(head, value, before, audience)
 
 
-def _envelope(head: Head, value: dict[str, Json], before: Revision, audience: ErrorAudience) -> Message | Reply:
+def _envelope(
+    head: Head, value: dict[str, Json], before: Revision, audience: ErrorAudience
+) -> Message | Reply:
     ident = value.get("id")
     if "id" in value and (isinstance(ident, bool) or not isinstance(ident, (str, int))):  # 3
         return _malformed(None, before, "`id` must be a string or an integer", audience)
@@ -129,7 +131,11 @@ def _modern(head: Head, message: Message) -> Message | Reply:
     """Check what MCP 2026-07-28 demands of every request (5): ``_meta``, mirrored headers, the version."""
     meta = message.params.get("_meta")
     version = meta.get(VERSION_KEY) if isinstance(meta, dict) else None
-    if not isinstance(meta, dict) or not isinstance(version, str) or not isinstance(meta.get(CAPABILITIES_KEY), dict):
+    if (
+        not isinstance(meta, dict)
+        or not isinstance(version, str)
+        or not isinstance(meta.get(CAPABILITIES_KEY), dict)
+    ):
         cause = f"`_meta` must carry `{VERSION_KEY}` and `{CAPABILITIES_KEY}`"
         return error(message.id, MODERN, INVALID_PARAMS, cause, status=400)
     mismatch = _mismatch(head, message, version)
@@ -137,7 +143,9 @@ def _modern(head: Head, message: Message) -> Message | Reply:
         return error(message.id, MODERN, HEADER_MISMATCH, mismatch, status=400)
     if version != MODERN.name:
         data: Json = {"supported": [MODERN.name], "requested": version}
-        return error(message.id, MODERN, UNSUPPORTED_VERSION, "unsupported protocol version", data, status=400)
+        return error(
+            message.id, MODERN, UNSUPPORTED_VERSION, "unsupported protocol version", data, status=400
+        )
     return message
 
 
@@ -152,7 +160,11 @@ def _mismatch(head: Head, message: Message, version: str) -> str | None:
     named, header = message.params.get(key), head.headers.get("mcp-name")
     if not isinstance(named, str):
         return None
-    return None if header is not None and _decoded(header) == named else "the `Mcp-Name` header and the body disagree"
+    return (
+        None
+        if header is not None and _decoded(header) == named
+        else "the `Mcp-Name` header and the body disagree"
+    )
 
 
 def _decoded(header: str) -> str | None:

@@ -32,7 +32,13 @@ _HINT: Final = "call tools/list to read the catalog this caller may use"
 
 
 def answer(
-    ident: Id, revision: Revision, name: str, entry: Entry | None, outcome: Outcome, audience: ErrorAudience, meta: bytes
+    ident: Id,
+    revision: Revision,
+    name: str,
+    entry: Entry | None,
+    outcome: Outcome,
+    audience: ErrorAudience,
+    meta: bytes,
 ) -> Reply:
     """Return the reply to ``tools/call``."""
     match outcome:
@@ -49,7 +55,7 @@ def answer(
 
 
 def unknown_tool(ident: Id, revision: Revision, name: str) -> Reply:
-    """Return the one answer for a name that is not in the caller's view. It echoes the name and knows nothing else."""
+    """Return the one answer for a name outside the caller's view: it knows the name that was sent, no more."""
     shown = name if len(name) <= MAX_NAME_CHARS else name[:MAX_NAME_CHARS] + "..."
     return error(ident, revision, revision.unknown_tool, f"tool not found: {shown} - {_HINT}")
 

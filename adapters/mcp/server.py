@@ -106,7 +106,9 @@ def _dispatch(server: McpServer, message: Message, ident: Id, who: Principal) ->
             return result(ident, b"{}")
         case _:
             status = message.revision.unknown_method_status
-            return envelope.error(ident, message.revision, METHOD_NOT_FOUND, "method not found", status=status)
+            return envelope.error(
+                ident, message.revision, METHOD_NOT_FOUND, "method not found", status=status
+            )
 
 
 def _call(server: McpServer, message: Message, ident: Id, who: Principal) -> Steps[Reply]:

@@ -39,9 +39,7 @@ _ALL = _PEER | {"argument"}
 SUBJECTS = {
     subject.name: subject
     for subject in (
-        Subject(
-            "nonsuch", "nonsuch_app", "token, view, scope, arguments, Cedar over an argument, audit", _ALL
-        ),
+        Subject("nonsuch", "nonsuch_app", "token, view, scope, arguments, Cedar on an argument, audit", _ALL),
         Subject("nonsuch-plain", "nonsuch_plain_app", "the same; the policy reads no argument", _PEER),
         Subject("fastmcp", "fastmcp_app", "token, arguments, scope check per tool", _PEER),
         Subject("sdk", "sdk_app", "no authentication, no validation of arguments"),

@@ -78,7 +78,9 @@ VALID_YET_REFUSED = {"y_object_duplicated_key.json", "y_object_duplicated_key_an
 
 def test_json_test_suite_is_whole_and_its_y_are_taken_and_its_n_are_not() -> None:
     refused = {case.name for case in SUITE if case.want in set(Reason)}
-    by_kind = {kind: {case.name for case in SUITE if case.name.startswith(kind)} for kind in ("y_", "n_", "i_")}
+    by_kind = {
+        kind: {case.name for case in SUITE if case.name.startswith(kind)} for kind in ("y_", "n_", "i_")
+    }
     assert {kind: len(names) for kind, names in by_kind.items()} == {"y_": 95, "n_": 188, "i_": 35}
     assert by_kind["y_"] & refused == VALID_YET_REFUSED
     assert by_kind["n_"] - refused == set()
@@ -244,12 +246,14 @@ class Walk:
                 return self.word()
             self.take("-")
         whole = self.digits()
-        if whole[0] == "0" and len(whole) > 1:
-            self.at = self.at - len(whole) + 1  # a leading zero is the whole number; what follows is not JSON
-            return
-        if not self.fraction() and len(whole) > self.limits.max_digits:
-            self.faults.add("number")
-        if abs(float(self.text[start : self.at])) == float("inf") and not whole == self.text[start : self.at]:
+        if whole[0] == "0":  # the number ends here; digits that follow are not JSON
+            self.at += 1 - len(whole)
+            whole = "0"
+        if self.fraction():
+            bad = abs(float(self.text[start : self.at])) == float("inf")
+        else:
+            bad = len(whole) > self.limits.max_digits
+        if bad:
             self.faults.add("number")
 
     def fraction(self) -> bool:
@@ -348,7 +352,19 @@ def test_the_oracle_agrees_on_mutated_documents(raw: bytes, limits: Limits) -> N
 @st.composite
 def crowded(draw: st.DrawFn) -> bytes:
     """Objects whose few keys come in several spellings, so that duplicates and bad halves are common."""
-    spellings = ["a", "\\u0061", "b", "\\ud83d\\ude00", "😀", "\\ud83d", "\\\\ud83d", "[", "]}", '\\"[', "\\\\"]
+    spellings = [
+        "a",
+        "\\u0061",
+        "b",
+        "\\ud83d\\ude00",
+        "😀",
+        "\\ud83d",
+        "\\\\ud83d",
+        "[",
+        "]}",
+        '\\"[',
+        "\\\\",
+    ]
     keys = draw(st.lists(st.sampled_from(spellings), max_size=5))
     wrap = draw(st.lists(st.sampled_from([("[", "]"), ('{"a":', "}"), ('["[{",', "]")]), max_size=4))
     inner = "{" + ",".join(f'"{key}":"{key}"' for key in keys) + "}"
@@ -383,11 +399,12 @@ def test_a_refusal_speaks_in_one_lower_case_line_with_cause_and_fix(reason: Reas
     assert str(JsonRefused(reason, 17)) == f"{JsonRefused(reason)} (byte 17)"
 
 
-@pytest.mark.parametrize("case", [case for case in DOOR if case.want in set(Reason)], ids=lambda case: case.name)
+@pytest.mark.parametrize(
+    "case", [case for case in DOOR if case.want in set(Reason)], ids=lambda case: case.name
+)
 def test_a_refusal_carries_none_of_the_text(case: Case) -> None:
-    secret = Case("", case.raw, case.limits, "", None, True)
     with pytest.raises(JsonRefused) as caught:
-        loads(secret.raw, Limits(**secret.limits))
+        loads(case.raw, Limits(**case.limits))
     assert (caught.value.__context__, caught.value.__cause__) == (None, None)
     assert caught.value.args == (caught.value.why, caught.value.at)
 
@@ -467,7 +484,10 @@ MUTANTS = {
         "_strict(parse_int=partial(_integer, max_digits))",
         "JSONDecoder(parse_int=partial(_integer, max_digits), parse_float=_finite, parse_constant=_constant)",
     ),
-    "duplicates with one value allowed": ("if len(members) != len(pairs):", "if len(members) != len(dict(pairs)):"),
+    "duplicates with one value allowed": (
+        "if len(members) != len(pairs):",
+        "if len(members) != len(dict(pairs)):",
+    ),
     "no byte order mark check": ("raw.startswith(BOM_UTF8) or ", ""),
     "no check for wide encodings": (' or b"\\0" in raw[:2]', ""),
     "encoded surrogates pass": ("return raw.decode()", 'return raw.decode("utf-8", "surrogatepass")'),
@@ -480,18 +500,27 @@ MUTANTS = {
     "arrays only": ('raw.count(b"[") + raw.count(b"{")', 'raw.count(b"[")'),
     "strings count for the depth": ('b"".join(steps.split(b\'"\')[::2])', 'steps.replace(b\'"\', b"")'),
     "escaped quotes end strings": ('if b"\\\\" in raw:  #', "if False:  #"),
-    "escaped backslashes escape": ('raw.replace(rb"\\\\", b"").replace(rb"\\"", b"")', 'raw.replace(rb"\\"", b"")'),
-    "surrogates only in values": ('b"  ")):', 'b"  ").replace(b\'{"\\\\u\', b\'{"    \')):'),
+    "escaped backslashes escape": (
+        'raw.replace(rb"\\\\", b"").replace(rb"\\"", b"")',
+        'raw.replace(rb"\\"", b"")',
+    ),
+    "surrogates only in values": ('b"  ")):', "b\"  \").replace(b'{\"\\\\u', b'{\"    ')):"),
     "no surrogate check": ('if b"\\\\" not in raw or', "if True or"),
     "first halves only": ("(?<!\\\\u[dD][89abAB][0-9a-fA-F]{2}\\\\u[dD])[c-fC-F])", "(?!))"),
     "second halves only": ("(?:[89abAB]", "(?:(?!)[89abAB]"),
     "no pairs": ("(?!\\\\u[dD][c-fC-F])", ""),
     "escaped backslashes hide nothing": ('_LONE.search(raw.replace(rb"\\\\", b"  "))', "_LONE.search(raw)"),
     "digits cap dropped": ("> max_digits:", "> 10 * max_digits:"),
-    "digits cap off by one": ('literal.startswith("-") > max_digits', 'literal.startswith("-") >= max_digits'),
+    "digits cap off by one": (
+        'literal.startswith("-") > max_digits',
+        'literal.startswith("-") >= max_digits',
+    ),
     "the sign counts as a digit": ('len(literal) - literal.startswith("-")', "len(literal)"),
     "long integers unseen": ("(max_digits + 1) // _STRIDE", "(max_digits + 1) // _STRIDE + 2"),
-    "long integers of other digits unseen": ('maketrans(b"123456789", b"000000000")', 'maketrans(b"1", b"0")'),
+    "long integers of other digits unseen": (
+        'maketrans(b"123456789", b"000000000")',
+        'maketrans(b"1", b"0")',
+    ),
     "trailing data allowed": ("if end == len(body):", "if True:"),
     "any white space": ("body = text.strip(_SPACE)", "body = text.strip()"),
     "white space more": ('_SPACE: Final = " \\t\\n\\r"', '_SPACE: Final = " \\t\\n\\r\\f"'),

@@ -68,7 +68,8 @@ def _parser() -> argparse.ArgumentParser:
 def _bound(port: int | None, *, once: bool) -> Iterator[socket.socket]:
     """Take the port before anything else starts."""
     wanted = port if port is not None else 0 if once else _PORT
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
+    # asyncio switches Nagle's algorithm off only where the protocol is spelled out
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((_HOST, wanted))
@@ -139,7 +140,7 @@ async def _serving(dsn: str, tokens: Tokens, listener: socket.socket) -> AsyncIt
     server = uvicorn.Server(settings)
     task = asyncio.create_task(server.serve(sockets=[listener]))
     try:
-        while not server.started and not task.done():
+        while not server.started and not task.done():  # noqa: ASYNC110  uvicorn offers no event
             await asyncio.sleep(0.01)
         if task.done():
             raise DemoFailed("the server did not start\nfix: read what it logged above")

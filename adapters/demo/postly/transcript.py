@@ -180,9 +180,11 @@ async def _connected(url: str, token: str) -> AsyncIterator[Client]:
     from mcp.client.streamable_http import streamable_http_client
 
     headers = {"Authorization": f"Bearer {token}"}
-    async with httpx2.AsyncClient(headers=headers, timeout=30, trust_env=False) as http:
-        async with Client(streamable_http_client(url, http_client=http)) as client:
-            yield client
+    async with (
+        httpx2.AsyncClient(headers=headers, timeout=30, trust_env=False) as http,
+        Client(streamable_http_client(url, http_client=http)) as client,
+    ):
+        yield client
 
 
 async def _tools(who: str, client: Client) -> list[str]:
@@ -199,7 +201,8 @@ async def _call(client: Client, name: str, arguments: dict[str, Any]) -> Answer:
     for line in f"{head} {answer.text}".splitlines():
         print(f"   -> {line}")
     if answer.data:
-        print(f"   -> data {json.dumps(answer.data)}")
+        print(f"   -> code {answer.data.get('code')}, scope {answer.data.get('scope')}")
+        print(f"   -> fix: {answer.data.get('fix')}")
     return answer
 
 
@@ -251,7 +254,7 @@ def _audited() -> Iterator[AuditTail]:
 async def _until(done: Callable[[], bool]) -> None:
     """Wait a little: an event is audited after its answer has left."""
     end = asyncio.get_running_loop().time() + _AUDIT_SECONDS
-    while not done() and asyncio.get_running_loop().time() < end:
+    while not done() and asyncio.get_running_loop().time() < end:  # noqa: ASYNC110  a log has no event
         await asyncio.sleep(0.01)
 
 
