@@ -67,8 +67,8 @@ def entry_schema(principals: str, entries: Iterable[Entry], fields: Iterable[Fie
 def _action(entry: Entry, fields: Iterable[Field]) -> str:
     resource = entry.resource.name if entry.resource is not None else "Server"
     return (
-        f"action {quoted(entry.name)} in [{quoted(entry.permission)}] appliesTo {{ principal: [Agent, Human], "
-        f"resource: [{resource}], context: {{ args: {record_text(fields)} }} }};"
+        f"action {quoted(entry.name)} in [{quoted(entry.permission)}] appliesTo {{ "
+        f"principal: [Agent, Human], resource: [{resource}], context: {{ args: {record_text(fields)} }} }};"
     )
 
 

@@ -14,7 +14,8 @@ from pydantic import BaseModel
 from .audit import tool_call
 from .catalog import Catalog, Entry
 from .cedar import Decision
-from .errors import CODES, ActionError
+from .codes import CODES
+from .errors import ActionError
 from .judge import Judge
 from .model import (
     Call,

@@ -179,8 +179,8 @@ def publish_output(annotation: Any, *, rows: bool) -> OutputSchema:
 
 
 _BOUNDS: Final = frozenset(
-    ("title", "additionalProperties", "pattern", "format", "minLength", "maxLength", "minimum", "maximum")
-    + ("exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minItems", "maxItems", "uniqueItems")
+    """title additionalProperties pattern format minLength maxLength minimum maximum exclusiveMinimum
+    exclusiveMaximum multipleOf minItems maxItems uniqueItems""".split()  # noqa: SIM905  (reads as a list)
 )
 
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from .audit import Event
-    from .catalog import Entry, Handler
+    from .catalog import Entry
     from .model import Principal
+    from .signatures import Handler
 
 T = TypeVar("T")
 

@@ -107,7 +107,10 @@ _NO_STRUCTURE: Final = bytes(set(range(256)) - set(b'[{]}"'))
 
 def _too_deep(raw: bytes, cap: int) -> bool:
     """Whether brackets outside strings nest deeper than `cap`. Exact up to a fault, where parsers stop."""
-    if raw.count(b"[") + raw.count(b"{") <= cap:
+    opening = (
+        len(raw.split(b"[", cap + 1)) + len(raw.split(b"{", cap + 1)) - 2
+    )  # counts no further than it must
+    if opening <= cap:
         return False
     if b"\\" in raw:  # in this order, so that no quote which is left is an escaped one
         raw = raw.replace(rb"\\", b"").replace(rb"\"", b"")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from ...kernel.audit import Event
-from ...kernel.catalog import Declarations, build
+from ...kernel.boot import Declarations, build
 from ...kernel.declare import Action, Grant, Prompt, Registry, Resource
 from ...kernel.errors import BootError, ErrorAudience, Fault, fault
 from ...kernel.gates import Kernel

@@ -21,7 +21,7 @@ _LOUD: Final = frozenset({"X_INTERNAL", "X_OUTPUT_INVALID"})
 
 
 def record(app: App, events: Iterable[Event], at: datetime) -> None:
-    """Write each event to the log ``nonsuch.audit`` and hand it to ``on_audit``, whose faults change nothing."""
+    """Write each event to the log ``nonsuch.audit`` and hand it to ``on_audit``; no fault of it counts."""
     for event in events:
         told = _declared(app, event)
         log.log(level(told), line(told, at))

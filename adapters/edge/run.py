@@ -17,10 +17,10 @@ from types import TracebackType
 from typing import Any, Final, TypeVar
 
 from ...kernel.audit import Event
-from ...kernel.catalog import Handler
 from ...kernel.declare import Context
 from ...kernel.errors import ActionError
 from ...kernel.model import Call, Outcome, Principal, Surface
+from ...kernel.signatures import Handler
 from ...kernel.steps import (
     Answer,
     Audit,
@@ -84,7 +84,7 @@ class Edge:
     events: list[Event] = field(default_factory=list[Event])
 
     async def answer(self, step: Step) -> Answer:
-        """Carry out one step. An unknown one is answered with a refusal, which the kernel reads as a denial."""
+        """Carry out one step; an unknown one is refused, which the kernel reads as a denial."""
         match step:
             case Permit():
                 held = self._context(step.principal, step.resource)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from types import FrameType
 from typing import NoReturn
@@ -16,7 +16,7 @@ def _unwind(number: int, _frame: FrameType | None) -> NoReturn:
 
 
 @contextmanager
-def signals_unwind() -> Iterator[None]:
+def signals_unwind() -> Generator[None]:
     """Turn signals that would kill us without cleanup into `SystemExit`; handlers of others stay."""
     numbers = [each for each in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(each) is signal.SIG_DFL]
     if threading.current_thread() is not threading.main_thread():

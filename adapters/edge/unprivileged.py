@@ -10,7 +10,7 @@ import os
 import pwd
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,7 +60,7 @@ def _passes(account: Account, status: os.stat_result) -> bool:
 
 
 @contextmanager
-def reached(account: Account | None, folder: Path) -> Iterator[tuple[str, tuple[int, ...]]]:
+def reached(account: Account | None, folder: Path) -> Generator[tuple[str, tuple[int, ...]]]:
     """Yield a name by which the account reaches `folder`, and the descriptors it must inherit for that.
 
     Raises: NotADirectoryError where the system cannot name a directory by its descriptor.

@@ -55,7 +55,7 @@ def answer(
 
 
 def unknown_tool(ident: Id, revision: Revision, name: str) -> Reply:
-    """Return the one answer for a name outside the caller's view: it knows the name that was sent, no more."""
+    """Return the one answer for a name outside the caller's view: it knows the name that was sent."""
     shown = name if len(name) <= MAX_NAME_CHARS else name[:MAX_NAME_CHARS] + "..."
     return error(ident, revision, revision.unknown_tool, f"tool not found: {shown} - {_HINT}")
 

@@ -5,13 +5,18 @@ The audit goes to the null device: formatting and the write are paid, the disk i
 
 import logging
 import os
+import random
 import tempfile
+from collections.abc import Callable
+from itertools import cycle, islice
 from pathlib import Path
-from typing import cast
 
 from pydantic import BaseModel
 
 from nonsuch import Agent, App, Context, Registry, asgi, can, define_app_mcp, expose
+from nonsuch.kernel.model import Call
+from nonsuch.kernel.steps import Permit
+from nonsuch.kernel.strict_json import Json
 
 from . import service
 from .wire import Asgi
@@ -40,14 +45,14 @@ class Touched(BaseModel):
 
 
 def build(tools: int) -> Asgi:
-    return cast(Asgi, asgi(application(tools, READS_AN_ARGUMENT)))
+    return asgi(application(tools, READS_AN_ARGUMENT))
 
 
 def build_plain(tools: int) -> Asgi:
-    return cast(Asgi, asgi(application(tools, READS_NONE)))
+    return asgi(application(tools, READS_NONE))
 
 
-def application(tools: int, policy: str) -> App[None]:
+def application(tools: int, policy: str) -> App:
     """The service, its audit switched on."""
     _audit_to_null()
     registry = Registry()
@@ -61,6 +66,7 @@ def application(tools: int, policy: str) -> App[None]:
             registry,
             name=service.NAME,
             version="1",
+            include="exposed",
             scopes={service.SCOPE: names},
             roles=[service.ROLE, service.OTHER_ROLE, *service.TEAMS],
             resolve_token=lambda token: callers.get(token),
@@ -72,6 +78,36 @@ def principals() -> dict[str, Agent]:
     """Token -> caller."""
     roles = service.callers()
     return {token: Agent(token, roles=roles[token], scopes=service.scopes(token)) for token in roles}
+
+
+def decisions(tools: int, pattern: str) -> Callable[[int], None]:
+    """Decide so many calls: view, scope, arguments and policy, up to the permit and without the handler."""
+    kernel = application(tools, READS_AN_ARGUMENT).kernel
+    principal = principals()[service.TOKEN]
+    calls = cycle([_call(index) for index in _order(tools, pattern)])
+
+    def decide(count: int) -> None:
+        for call in islice(calls, count):
+            step = next(kernel.invoke(kernel.view_for(principal), call))
+            if not isinstance(step, Permit):
+                raise RuntimeError(f"no permit for `{call.name}`")
+
+    return decide
+
+
+def _call(index: int) -> Call:
+    arguments: dict[str, Json] = {"itemId": f"item-{index}", "amount": 1 + index % 900, "note": "bench"}
+    return Call(service.tool_name(index), arguments, "mcp")
+
+
+def _order(tools: int, pattern: str) -> list[int]:
+    """`hot`: few tools in turn, spread over the catalog. `uniform`: every tool, shuffled, none soon again."""
+    if pattern == "hot":
+        hot = min(service.HOT, tools)
+        return [index * tools // hot for index in range(hot)]
+    order = list(range(tools))
+    random.Random(0).shuffle(order)  # noqa: S311  (an order, not a secret)
+    return order
 
 
 def _declare(registry: Registry, name: str) -> None:

@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import cycle
 from pathlib import Path
 from types import FrameType
@@ -34,7 +34,7 @@ class Worker:
         self._hot: dict[wire.Wire, Iterator[wire.Request]] = {
             one: cycle(wire.calls(one, tools)) for one in wire.WIRES
         }
-        self._gates: dict[str, Callable[[int], Awaitable[None]]] = {}
+        self._gates: dict[str, Callable[[int], None]] = {}
         self._list: object = None
 
     async def carry_out(self, order: Order) -> Cost:
@@ -47,7 +47,7 @@ class Worker:
             case "encode":
                 return await self._encode(order["wire"], order["codec"], order["n"])
             case "gates":
-                return await self._decide(order["pattern"], order["n"])
+                return self._decide(order["pattern"], order["n"])
             case "count":
                 return {"calls": await self._count(next(self._hot[order["wire"]]))}
             case "memory":
@@ -79,14 +79,14 @@ class Worker:
             encode(self._list)
         return {"n": count, "cpu": time.process_time() - cpu, "seconds": time.perf_counter() - wall}
 
-    async def _decide(self, pattern: str, count: int) -> Cost:
+    def _decide(self, pattern: str, count: int) -> Cost:
         from . import peer_nonsuch
 
         if pattern not in self._gates:
             self._gates[pattern] = peer_nonsuch.decisions(self._tools, pattern)
         decide = self._gates[pattern]
         wall, cpu = time.perf_counter(), time.process_time()
-        await decide(count)
+        decide(count)
         return {"n": count, "cpu": time.process_time() - cpu, "seconds": time.perf_counter() - wall}
 
     async def _count(self, request: wire.Request) -> float:

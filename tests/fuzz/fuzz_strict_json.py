@@ -1,7 +1,7 @@
 """Invariant: `loads` returns a value that `json` writes and reads back unchanged, or raises `JsonRefused`.
 
 python tests/fuzz/fuzz_strict_json.py --seconds 10 [--seed 1]    documents made at random
-python tests/fuzz/fuzz_strict_json.py --atheris [libFuzzer arguments]    guided by coverage, if atheris is there
+python tests/fuzz/fuzz_strict_json.py --atheris [its arguments]    guided by coverage, if atheris is there
 """
 
 import argparse
@@ -15,11 +15,23 @@ from collections.abc import Iterator
 from nonsuch.kernel.strict_json import JsonRefused, Limits, loads
 
 LIMITS = Limits(max_bytes=4096, max_depth=6, max_digits=40)
-TOKENS = [
-    *(b"[ ] { } , : \" \\ \\\\ \\\" \\u \\u0061 \\ud83d \\ude00 \\uD83D\\uDE00 \"a\" \"a\":1 \"\\u0061\":0 0 -1 1.5 1e9".split()),
-    *(b"1e400 NaN Infinity -Infinity null true false \xc3\xa9 \xf0\x9f\x98\x80 \xed\xa0\x80 \xc0\xaf \xff \xef\xbb\xbf".split()),
-    *(b" ", b"\n", b"\0", b"1" * 40, b"1" * 41, b"1" * 400, b"[" * 6, b"]" * 6, b'{"a":', b"}" * 6),
-]  # fmt: skip
+PIECES = rb"""
+[ ] { } , : " \ \\ \" \u \u0061 \ud83d \ude00 \uD83D\uDE00 "a" "a":1 "\u0061":0
+0 -1 1.5 1e9 1e400 NaN Infinity -Infinity null true false
+"""
+ODD = [
+    b"\xc3\xa9",
+    b"\xf0\x9f\x98\x80",
+    b"\xed\xa0\x80",
+    b"\xc0\xaf",
+    b"\xff",
+    b"\xef\xbb\xbf",
+    b" ",
+    b"\n",
+    b"\0",
+]
+RUNS = [b"1" * 40, b"1" * 41, b"1" * 400, b"[" * 6, b"]" * 6, b'{"a":', b"}" * 6]
+TOKENS = [*PIECES.split(), *ODD, *RUNS]
 SEEDS = [
     b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":{"n":[1,-2.5e3,"\\u00e9"]}}}',
     b'[{"a":"\\ud83d\\ude00","b":"\\\\\\"[{"},[[[[[]]]]],' + b"9" * 40 + b",null,true]",
@@ -30,8 +42,7 @@ def check(raw: bytes) -> None:
     """Hold the invariant for one input; an assertion or any foreign exception is a finding."""
     try:
         value = loads(raw, LIMITS)
-    except JsonRefused as refused:
-        assert str(refused).isprintable()
+    except JsonRefused:
         return
     for ascii_only in (True, False):
         text = json.dumps(

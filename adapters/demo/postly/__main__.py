@@ -13,7 +13,7 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -65,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 @contextmanager
-def _bound(port: int | None, *, once: bool) -> Iterator[socket.socket]:
+def _bound(port: int | None, *, once: bool) -> Generator[socket.socket]:
     """Take the port before anything else starts."""
     wanted = port if port is not None else 0 if once else _PORT
     # asyncio switches Nagle's algorithm off only where the protocol is spelled out
@@ -85,7 +85,7 @@ def _bound(port: int | None, *, once: bool) -> Iterator[socket.socket]:
 
 
 @contextmanager
-def _database(data: Path | None, *, once: bool) -> Iterator[str]:
+def _database(data: Path | None, *, once: bool) -> Generator[str]:
     """Yield the DSN of the server in DATABASE_URL, or of one that is started here."""
     given = os.environ.get("DATABASE_URL")
     if given:
@@ -117,19 +117,20 @@ async def _run(dsn: str, listener: socket.socket, *, once: bool) -> None:
 
 
 async def _prepared(dsn: str) -> None:
-    from psycopg import OperationalError
+    from psycopg import Error, OperationalError
 
     from .db import prepare
 
     try:
         await prepare(dsn)
-    except OperationalError as error:
-        told = str(error).strip().splitlines()[0]
-        raise DemoFailed(f"PostgreSQL does not answer: {told}\nfix: check DATABASE_URL") from None
+    except Error as error:
+        told = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        what = "does not answer" if isinstance(error, OperationalError) else "refuses to make the tables"
+        raise DemoFailed(f"PostgreSQL {what}: {told}\nfix: check DATABASE_URL") from None
 
 
 @asynccontextmanager
-async def _serving(dsn: str, tokens: Tokens, listener: socket.socket) -> AsyncIterator[asyncio.Task[None]]:
+async def _serving(dsn: str, tokens: Tokens, listener: socket.socket) -> AsyncGenerator[asyncio.Task[None]]:
     """Serve on a task of this loop; yield it once the server accepts connections."""
     import uvicorn
 

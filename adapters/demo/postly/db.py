@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -39,7 +39,7 @@ class Db:
         return rows[0] if rows else None
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[AsyncConnection[TupleRow]]:
+    async def transaction(self) -> AsyncGenerator[AsyncConnection[TupleRow]]:
         """Yield a connection whose statements take effect together, or not at all."""
         async with self.pool.connection() as connection, connection.transaction():
             yield connection
@@ -55,10 +55,12 @@ async def fetch(
 
 
 @asynccontextmanager
-async def open_db(dsn: str) -> AsyncIterator[Db]:
+async def open_db(dsn: str) -> AsyncGenerator[Db]:
     """Open a pool on prepared tables."""
-    settings = {"autocommit": True}
-    async with AsyncConnectionPool(dsn, min_size=1, max_size=8, open=False, kwargs=settings) as pool:
+    pool: AsyncConnectionPool[AsyncConnection[TupleRow]] = AsyncConnectionPool(
+        dsn, min_size=1, max_size=8, open=False, kwargs={"autocommit": True}
+    )
+    async with pool:
         yield Db(pool)
 
 

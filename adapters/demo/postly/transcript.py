@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -173,7 +173,7 @@ def _calls(lines: Sequence[str]) -> list[tuple[str, Mapping[str, Any]]]:
 
 
 @asynccontextmanager
-async def _connected(url: str, token: str) -> AsyncIterator[Client]:
+async def _connected(url: str, token: str) -> AsyncGenerator[Client]:
     require("mcp", "mcp>=2.3,<3")
     import httpx2
     from mcp import Client
@@ -239,7 +239,7 @@ async def _version(db: Db) -> str:
 
 
 @contextmanager
-def _audited() -> Iterator[AuditTail]:
+def _audited() -> Generator[AuditTail]:
     log, tail = logging.getLogger("nonsuch.audit"), AuditTail()
     level = log.level
     log.addHandler(tail)

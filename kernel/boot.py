@@ -1,0 +1,316 @@
+"""Declarations -> catalog, and every reason why an app cannot boot: all of them, not the first.
+
+Reads no policy text.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel
+
+from .catalog import ANY, Catalog, Entry, ResourceType
+from .declare import EVERYONE, Action, Audience, Can, Grant, Predicate, Registry, VisibleTo
+from .errors import Fault, fault
+from .schema import InputSchema, NoInput, OutputSchema, SchemaRefused, publish_input, publish_output
+from .shapes import fields_of
+from .signatures import Handler, read_signature, without_none
+
+TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_./-]{1,64}")
+NAME: Final = re.compile(r"[A-Za-z0-9_.:/-]{1,128}")
+PERMISSION: Final = re.compile(r"[A-Za-z0-9_./-]{1,64}:[A-Za-z0-9_.:/-]{1,63}")
+RESERVED_ACTIONS: Final = frozenset({"see", "present", ANY})
+RESERVED_TYPES: Final = frozenset({"Agent", "Human", "Role", "Scope", "Audience", "Server", "Action"})
+_IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Declarations:
+    """What ``define_app_mcp`` was given, before anything is checked."""
+
+    server: str
+    registry: Registry
+    include: Literal["exposed"] | None = None
+    actions: Sequence[Action] = ()
+    queries: Sequence[Action] = ()
+    tools: Mapping[str, Action] = field(default_factory=dict[str, Action])
+    scopes: Mapping[str, Sequence[str]] | None = None
+    roles: Sequence[str] | None = None
+    grants: Sequence[Grant] = ()
+
+
+class Builder:
+    """Collects entries and faults; nothing is raised before everything was looked at."""
+
+    def __init__(self, declarations: Declarations) -> None:
+        self.given = declarations
+        self.faults: list[Fault] = []
+        self.roles: set[str] = set()
+        self.role_audiences: dict[str, tuple[str, ...]] = {}
+        self.conditions: dict[str, str] = {}
+        self.predicates: dict[str, Predicate] = {}
+        self._predicate_names: dict[int, str] = {}
+
+    def build(self) -> Catalog:
+        """Return the catalog; read ``faults`` before using it."""
+        exposed = self._exposed()
+        scope_of = self._scopes([action.name for action in exposed])
+        tools = {id(action) for action in exposed}
+        everything = [*exposed, *self._unexposed(exposed)]
+        made = [self._entry(each, id(each) in tools, scope_of.get(each.name)) for each in everything]
+        entries = tuple(entry for entry in made if entry is not None)
+        self._paths(entries)
+        self._resource_types(entries)
+        self._grants()
+        return Catalog(
+            server=self.given.server,
+            entries=entries,
+            roles=frozenset(self.roles | set(self.given.roles or ())),
+            scopes=frozenset(self.given.scopes or ()),
+            role_audiences=self.role_audiences,
+            conditions=self.conditions,
+            predicates=self.predicates,
+            grants=tuple(self.given.grants),
+            tools=frozenset(entry.name for entry in entries if entry.exposed),
+            paths=frozenset(entry.path for entry in entries if entry.path),
+        )
+
+    def refuse(self, code: str, cause: str, fix: str | None = None) -> None:
+        """Add a fault."""
+        self.faults.append(fault(code, cause, fix))
+
+    # which declarations are tools
+
+    def _exposed(self) -> list[Action]:
+        chosen: dict[str, Action] = {}
+        for action in self._listed():
+            self._take(chosen, action)
+        for name, action in self.given.tools.items():
+            self._take(chosen, replace(action, name=name))
+        return list(chosen.values())
+
+    def _listed(self) -> list[Action]:
+        listed = [each for each in (*self.given.actions, *self.given.queries) if self._is_tool(each)]
+        if self.given.include == "exposed":
+            listed.extend(each for each in self.given.registry.actions if each.mcp is not None)
+        return list({id(each): each for each in listed}.values())
+
+    def _is_tool(self, action: object) -> bool:
+        if not isinstance(action, Action) or not any(action is each for each in self.given.registry.actions):
+            name = getattr(action, "name", None) or getattr(action, "__name__", None) or repr(type(action))
+            self.refuse("X_ACTION_UNREGISTERED", f"`{name}` is listed and belongs to no registry of this app")
+            return False
+        if action.mcp is None:
+            self.refuse(
+                "X_MCP_TOOL_UNDECLARED", f"`{action.name}` is listed and never declared `mcp=expose(...)`"
+            )
+            return False
+        return True
+
+    def _unexposed(self, exposed: Sequence[Action]) -> list[Action]:
+        """The registry's other actions: no tools, but HTTP paths and Cedar actions all the same."""
+        chosen = {action.name: action for action in exposed}
+        before = len(chosen)
+        for action in self.given.registry.actions:
+            if not any(action is each for each in exposed):
+                self._take(chosen, action)
+        return list(chosen.values())[before:]
+
+    def _take(self, chosen: dict[str, Action], action: Action) -> None:
+        if not TOOL_NAME.fullmatch(action.name) or action.name in RESERVED_ACTIONS:
+            self.refuse("X_MCP_TOOL_NAME_INVALID", f"`{_safe(action.name)}` is no tool name")
+        elif action.name in chosen:
+            self.refuse("X_MCP_TOOL_DUPLICATE", f"two entries reach the tool name `{action.name}`")
+        else:
+            chosen[action.name] = action
+
+    # scopes
+
+    def _scopes(self, tools: Sequence[str]) -> dict[str, str]:
+        if self.given.scopes is None:
+            return {}
+        scope_of: dict[str, str] = {}
+        for scope, names in self.given.scopes.items():
+            self._name("scope", scope)
+            for name in names:
+                self._cover(scope_of, scope, name, tools)
+        for name in tools:
+            if name not in scope_of:
+                self.refuse("X_MCP_SCOPE_UNCOVERED", f"`{name}` is under no scope")
+        return scope_of
+
+    def _cover(self, scope_of: dict[str, str], scope: str, name: str, tools: Sequence[str]) -> None:
+        if name not in tools:
+            self.refuse("X_MCP_SCOPE_UNKNOWN", f"scope `{scope}` names `{_safe(name)}`, which is not served")
+        elif scope_of.setdefault(name, scope) != scope:
+            self.refuse("X_MCP_SCOPE_CONFLICT", f"`{name}` is claimed by `{scope_of[name]}` and by `{scope}`")
+
+    def _name(self, kind: str, name: str) -> bool:
+        if NAME.fullmatch(name):
+            return True
+        self.refuse("X_NAME_INVALID", f"`{_safe(name)}` is no {kind} name")
+        return False
+
+    # entries
+
+    def _entry(self, action: Action, exposed: bool, scope: str | None) -> Entry | None:
+        before = len(self.faults)
+        rule = self._rule(action)
+        face = action.mcp
+        audience = self._audience(action.name, face.visible_to if face else None)
+        takes, model, output = self._signature(action)
+        resource = self._resource(action.name, rule)
+        published = self._published(action, model, output)
+        if published is None or len(self.faults) > before:
+            return None
+        schema, answer = published
+        return Entry(
+            name=action.name,
+            kind=action.kind,
+            path=action.path,
+            exposed=exposed,
+            description=face.description if face else "",
+            title=face.title if face else None,
+            annotations=face.annotations if face else {},
+            audience=audience,
+            scope=scope,
+            permission=rule.permission,
+            resource=resource,
+            handler=takes,
+            input=schema,
+            arguments=fields_of(schema.model),
+            output=answer,
+            idempotent=action.idempotent,
+            destructive=action.destructive,
+            single=action.single,
+        )
+
+    def _rule(self, action: Action) -> Can:
+        if action.policy is None:
+            self.refuse("X_MCP_TOOL_UNSAFE", f"`{action.name}` declares no policy")
+            return Can("none:none")
+        if not PERMISSION.fullmatch(action.policy.permission):
+            self.refuse(
+                "X_NAME_INVALID",
+                f"`{action.name}` asks for `{_safe(action.policy.permission)}`, which is no permission name",
+                "name a permission `group:verb`, for example `post:publish`",
+            )
+        return action.policy
+
+    def _audience(self, tool: str, visible_to: VisibleTo) -> str:
+        if visible_to is None:
+            return EVERYONE
+        if isinstance(visible_to, Audience):
+            key = "when:" + hashlib.sha256(visible_to.condition.encode()).hexdigest()[:16]
+            self.conditions[key] = visible_to.condition
+            return key
+        if callable(visible_to):
+            return self._predicate(visible_to)
+        return self._role_list(tool, visible_to)
+
+    def _predicate(self, predicate: Predicate) -> str:
+        key = self._predicate_names.setdefault(id(predicate), f"predicate:{len(self._predicate_names)}")
+        self.predicates[key] = predicate
+        return key
+
+    def _role_list(self, tool: str, roles: Sequence[str]) -> str:
+        if isinstance(roles, str):
+            self.refuse(
+                "X_DECLARATION_INVALID", f"`{tool}` gives `visible_to` one string, not a list of roles"
+            )
+            return EVERYONE
+        named = tuple(sorted(set(roles)))
+        for role in named:
+            self._role(f"`visible_to` of `{tool}`", role)
+        key = "roles:" + "|".join(named)
+        self.role_audiences[key] = named
+        return key
+
+    def _role(self, where: str, role: str) -> None:
+        if not self._name("role", role):
+            return
+        if self.given.roles is not None and role not in self.given.roles:
+            self.refuse("X_ROLE_UNKNOWN", f"{where} names the role `{role}`, which `roles=` does not list")
+        self.roles.add(role)
+
+    def _grants(self) -> None:
+        for role in self.given.roles or ():
+            self._name("role", role)
+        for each in self.given.grants:
+            self._role("a grant", each.role)
+            if each.permission != ANY and not PERMISSION.fullmatch(each.permission):
+                self.refuse(
+                    "X_NAME_INVALID", f"a grant names `{_safe(each.permission)}`, which is no permission"
+                )
+
+    def _signature(self, action: Action) -> tuple[Handler, type[BaseModel], Any]:
+        handler, model, output = read_signature(action.handler)
+        if isinstance(model, str):
+            self.refuse("X_DECLARATION_INVALID", f"`{action.name}`: {model}")
+            return handler, NoInput, None
+        return handler, model, output
+
+    def _published(
+        self, action: Action, model: type[BaseModel], output: Any
+    ) -> tuple[InputSchema, OutputSchema] | None:
+        rows = action.kind == "query" and not action.single
+        answer = without_none(output) if action.single else output
+        try:
+            return publish_input(model), publish_output(answer, rows=rows)
+        except SchemaRefused as refusal:
+            self.refuse("X_DECLARATION_INVALID", f"`{action.name}` has a type without a schema: {refusal}")
+            return None
+
+    def _resource(self, tool: str, rule: Can) -> ResourceType | None:
+        if rule.resource is None:
+            return None
+        loader, _, output = read_signature(rule.resource)
+        model = without_none(output)
+        problem = _not_a_resource(model)
+        if problem:
+            self.refuse("X_DECLARATION_INVALID", f"`{tool}`: the resource loader {problem}")
+            return None
+        return ResourceType(model.__name__, fields_of(model), model, loader)
+
+    # what must be unique over all entries
+
+    def _paths(self, entries: Iterable[Entry]) -> None:
+        seen: dict[str, str] = {}
+        for entry in entries:
+            if entry.path and seen.setdefault(entry.path, entry.name) != entry.name:
+                self.refuse(
+                    "X_ROUTE_DUPLICATE", f"`{seen[entry.path]}` and `{entry.name}` claim `{entry.path}`"
+                )
+
+    def _resource_types(self, entries: Iterable[Entry]) -> None:
+        seen: dict[str, type[BaseModel]] = {}
+        for kind in (entry.resource for entry in entries):
+            if kind is not None and seen.setdefault(kind.name, kind.model) is not kind.model:
+                self.refuse(
+                    "X_DECLARATION_INVALID", f"two models are named `{kind.name}` and policies read both"
+                )
+
+
+def build(declarations: Declarations) -> tuple[Catalog, tuple[Fault, ...]]:
+    """Return the catalog of the declarations, and all their faults."""
+    builder = Builder(declarations)
+    catalog = builder.build()
+    return catalog, tuple(builder.faults)
+
+
+def _safe(name: str) -> str:
+    return name.encode("ascii", "backslashreplace").decode()[:80]
+
+
+def _not_a_resource(model: Any) -> str:
+    if not (isinstance(model, type) and issubclass(model, BaseModel)):
+        return "needs a return annotation that names a pydantic model (`Post` or `Post | None`)"
+    if model.model_fields.get("id") is None or model.model_fields["id"].annotation is not str:
+        return f"returns `{model.__name__}`, which has no field `id: str`"
+    if model.__name__ in RESERVED_TYPES or not _IDENTIFIER.fullmatch(model.__name__):
+        return f"returns `{_safe(model.__name__)}`, a name that policies reserve"
+    return ""

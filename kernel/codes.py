@@ -1,0 +1,236 @@
+"""Every error code: what it means, what to do, and whose mistake it is. A table, no behaviour."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+Culprit = Literal["caller", "developer", "operator"]
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """One stable code. ``fix`` speaks to whoever runs the app, ``caller_fix`` to who called it."""
+
+    code: str
+    culprit: Culprit
+    cause: str
+    fix: str
+    caller_fix: str = ""
+
+    @property
+    def docs(self) -> str:
+        """Where the code is explained."""
+        return f"nonsuch://errors/{self.code}"
+
+
+_TABLE: Final = (
+    # what a caller meets
+    Code(
+        "X_MCP_TOOL_UNKNOWN", "caller", "no visible tool has that name", "call tools/list to read the catalog"
+    ),
+    Code(
+        "X_MCP_SCOPE_DENIED",
+        "caller",
+        "the connection's token does not carry the scope that this tool needs",
+        "let `resolve_token` return the scope for this token, or take the tool out of that `scopes` entry",
+        "ask for a token with the scope",
+    ),
+    Code(
+        "X_INPUT_INVALID",
+        "caller",
+        "the arguments do not satisfy the published input schema",
+        "correct the named fields and send the call again",
+        "correct the named fields and send the call again",
+    ),
+    Code(
+        "X_FORBIDDEN",
+        "caller",
+        "no policy permits this call",
+        "grant the permission to one of the principal's roles, or change the policy that refused",
+        "ask the account owner for the permission",
+    ),
+    Code(
+        "X_NOT_FOUND",
+        "caller",
+        "nothing answers to that input",
+        "check the id that was sent",
+        "check the id that was sent",
+    ),
+    Code(
+        "X_UNAUTHENTICATED",
+        "caller",
+        "the request carries no token that is known here",
+        "send `Authorization: Bearer <token>` with a token that `resolve_token` accepts",
+        "connect with a valid token",
+    ),
+    Code(
+        "X_ROUTE_NOT_FOUND",
+        "caller",
+        "no action answers at that path",
+        "read the paths this caller may use in the API document",
+        "check the path",
+    ),
+    Code(
+        "X_MCP_PROTOCOL",
+        "caller",
+        "the message is not a request this server can read",
+        "send one JSON-RPC 2.0 object in each POST",
+        "send one JSON-RPC 2.0 object in each POST",
+    ),
+    Code(
+        "X_MCP_BODY_TOO_LARGE",
+        "caller",
+        "the message is larger than this endpoint reads",
+        "send less in one message, or raise `body_limit_bytes` in `define_app_mcp`",
+        "send less in one message",
+    ),
+    Code(
+        "X_JSON_INVALID",
+        "caller",
+        "the body is not one JSON object this server can read",
+        "send one JSON object in UTF-8, without duplicate keys",
+        "send one JSON object in UTF-8, without duplicate keys",
+    ),
+    # what a developer's code met while it ran
+    Code(
+        "X_INTERNAL",
+        "developer",
+        "the action did not succeed",
+        "read the server's log at the time of the call",
+        "try again later, or tell the app's developer",
+    ),
+    Code(
+        "X_OUTPUT_INVALID",
+        "developer",
+        "the handler's answer does not satisfy its declared output",
+        "return a value of the declared output type",
+        "tell the app's developer",
+    ),
+    # what boot refuses
+    Code(
+        "X_MCP_TOOL_UNDECLARED",
+        "developer",
+        "a listed action or query never declared that it is a tool",
+        "add `mcp=expose(...)` to its declaration, or take it off the list",
+    ),
+    Code("X_MCP_TOOL_DUPLICATE", "developer", "two entries reach one tool name", "rename one of the two"),
+    Code(
+        "X_MCP_TOOL_UNSAFE",
+        "developer",
+        "a tool declares no policy",
+        "give it `policy=` with an existing permission",
+    ),
+    Code(
+        "X_MCP_TOOL_NAME_INVALID",
+        "developer",
+        "a tool's name cannot be sent to every client",
+        "use 1 to 64 of the characters A-Z a-z 0-9 _ . / -",
+    ),
+    Code(
+        "X_MCP_SCOPE_UNKNOWN",
+        "developer",
+        "`scopes` names a tool that this server does not serve",
+        "spell the name as one of the tools that are served, or take it out of `scopes`",
+    ),
+    Code(
+        "X_MCP_SCOPE_CONFLICT",
+        "developer",
+        "two scopes claim one tool",
+        "keep the tool under the one scope that a token must hold for it",
+    ),
+    Code(
+        "X_MCP_SCOPE_UNCOVERED",
+        "developer",
+        "`scopes` is given and a tool is under none of them",
+        "add the tool to the scope that a token must hold for it",
+    ),
+    Code(
+        "X_MCP_RESOURCE_DUPLICATE",
+        "developer",
+        "two resources claim one URI",
+        "give one of the two another URI",
+    ),
+    Code(
+        "X_ACTION_UNREGISTERED",
+        "developer",
+        "a listed action belongs to no registry of this app",
+        "declare it with `@registry.action` or `@registry.query` of the registry you pass",
+    ),
+    Code(
+        "X_DECLARATION_INVALID",
+        "developer",
+        "a declaration cannot be served as it stands",
+        "correct the declaration as the cause says",
+    ),
+    Code(
+        "X_ROUTE_DUPLICATE",
+        "developer",
+        "two actions claim one HTTP path",
+        "give one of the two another `path=`",
+    ),
+    Code(
+        "X_NAME_INVALID",
+        "developer",
+        "a role, scope or permission has a name that policies cannot carry",
+        "use 1 to 128 of the characters A-Z a-z 0-9 _ . : / -",
+    ),
+    Code(
+        "X_ROLE_UNKNOWN",
+        "developer",
+        "a declaration names a role that `roles=` does not list",
+        "correct the spelling, or add the role to `roles=`",
+    ),
+    Code(
+        "X_POLICY_UNREADABLE",
+        "operator",
+        "a policy file cannot be read",
+        "give the path of a directory of `.cedar` files that this process may read",
+    ),
+    Code(
+        "X_POLICY_SYNTAX",
+        "operator",
+        "a policy file does not parse",
+        "correct the syntax at the place the cause names",
+    ),
+    Code(
+        "X_POLICY_TOO_DEEP",
+        "operator",
+        "a policy nests deeper than the engine can evaluate safely",
+        "split the condition into several policies",
+    ),
+    Code(
+        "X_POLICY_INVALID",
+        "operator",
+        "a policy does not fit the schema of this app",
+        "correct the names and types that the cause points at",
+    ),
+    Code(
+        "X_POLICY_HEAD_UNCONFINED",
+        "operator",
+        "a policy's action head is not confined to one gate",
+        'name the tools or permissions it is about: `action in Action::"post:publish"`, or `Action::"any"`',
+    ),
+    Code(
+        "X_POLICY_ACTION_UNKNOWN",
+        "operator",
+        "a policy names an action that this app does not declare",
+        "correct the spelling, or declare the action",
+    ),
+    Code(
+        "X_POLICY_ID_DUPLICATE", "operator", "two policies carry one @id", "give one of the two another @id"
+    ),
+    Code(
+        "X_MCP_APP_UNMOUNTED",
+        "developer",
+        "the app has no `resolve_token`, so nobody could ever be let in",
+        "give `define_app_mcp` a `resolve_token`",
+    ),
+    Code(
+        "X_EXTRA_MISSING",
+        "operator",
+        "an optional part is not installed",
+        "install the extra that the cause names",
+    ),
+)
+CODES: Final = {entry.code: entry for entry in _TABLE}
