@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, Literal, cast
 
 from .strict_json import Json
@@ -33,10 +33,13 @@ def _names(kind: str, values: Iterable[str]) -> frozenset[str]:
     """A set of names; a bare string is refused because it would iterate as characters."""
     if isinstance(values, str):
         raise PrincipalInvalid(f"{kind} is a set of names, not one string")
-    return frozenset(values)
+    names = frozenset(values)
+    if not all(isinstance(each, str) for each in names):
+        raise PrincipalInvalid(f"{kind} is a set of names, and a name is a string")
+    return names
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Human:
     """A person.
 
@@ -45,22 +48,28 @@ class Human:
     """
 
     id: str
-    roles: frozenset[str] = field(default=frozenset(), kw_only=True)
-    org: str | None = field(default=None, kw_only=True)
-    scopes: frozenset[str] | None = field(default=None, kw_only=True)
+    roles: frozenset[str]
+    org: str | None
+    scopes: frozenset[str] | None
 
-    def __post_init__(self) -> None:
-        _checked_id("a human", self.id)
-        object.__setattr__(self, "roles", _names("roles", self.roles))
-        if self.scopes is not None:
-            object.__setattr__(self, "scopes", _names("scopes", self.scopes))
+    def __init__(
+        self,
+        id: str,
+        *,
+        roles: Iterable[str] = (),
+        org: str | None = None,
+        scopes: Iterable[str] | None = None,
+    ) -> None:
+        """Raises: PrincipalInvalid."""
+        held = None if scopes is None else _names("scopes", scopes)
+        _freeze(self, id=_checked_id("a human", id), roles=_names("roles", roles), org=org, scopes=held)
 
     def delegate(self, agent_id: str, *, scopes: Iterable[str] = ()) -> Agent:
         """Return an agent that acts for this person, with the person's roles and organisation."""
-        return Agent(agent_id, roles=self.roles, org=self.org, scopes=frozenset(scopes), acts_for=self)
+        return Agent(agent_id, roles=self.roles, org=self.org, scopes=scopes, acts_for=self)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Agent:
     """A program that calls by a token; with ``acts_for`` it never exceeds that person.
 
@@ -68,15 +77,29 @@ class Agent:
     """
 
     id: str
-    roles: frozenset[str] = field(default=frozenset(), kw_only=True)
-    org: str | None = field(default=None, kw_only=True)
-    scopes: frozenset[str] = field(default=frozenset(), kw_only=True)
-    acts_for: Human | None = field(default=None, kw_only=True)
+    roles: frozenset[str]
+    org: str | None
+    scopes: frozenset[str]
+    acts_for: Human | None
 
-    def __post_init__(self) -> None:
-        _checked_id("an agent", self.id)
-        object.__setattr__(self, "roles", _names("roles", self.roles))
-        object.__setattr__(self, "scopes", _names("scopes", self.scopes))
+    def __init__(
+        self,
+        id: str,
+        *,
+        roles: Iterable[str] = (),
+        org: str | None = None,
+        scopes: Iterable[str] = (),
+        acts_for: Human | None = None,
+    ) -> None:
+        """Raises: PrincipalInvalid."""
+        held = _names("scopes", scopes)
+        _freeze(self, id=_checked_id("an agent", id), roles=_names("roles", roles), org=org, scopes=held)
+        _freeze(self, acts_for=acts_for)
+
+
+def _freeze(principal: Human | Agent, **members: object) -> None:
+    for name, value in members.items():
+        object.__setattr__(principal, name, value)
 
 
 Principal = Agent | Human

@@ -107,9 +107,8 @@ _NO_STRUCTURE: Final = bytes(set(range(256)) - set(b'[{]}"'))
 
 def _too_deep(raw: bytes, cap: int) -> bool:
     """Whether brackets outside strings nest deeper than `cap`. Exact up to a fault, where parsers stop."""
-    opening = (
-        len(raw.split(b"[", cap + 1)) + len(raw.split(b"{", cap + 1)) - 2
-    )  # counts no further than it must
+    # split, unlike count, stops at the first one too many
+    opening = len(raw.split(b"[", cap + 1)) + len(raw.split(b"{", cap + 1)) - 2
     if opening <= cap:
         return False
     if b"\\" in raw:  # in this order, so that no quote which is left is an escaped one

@@ -17,6 +17,9 @@ from .app import App, OnAudit
 log: Final = logging.getLogger("nonsuch.audit")
 _hooks: Final = logging.getLogger("nonsuch.audit-hook")
 _pending: Final[set[asyncio.Future[object]]] = set()
+_MEMBERS: Final = {
+    kind: tuple(each.name for each in dataclasses.fields(kind)) for kind in (ToolCall, AuthRefused)
+}
 _LOUD: Final = frozenset({"X_INTERNAL", "X_OUTPUT_INVALID"})
 
 
@@ -24,7 +27,9 @@ def record(app: App, events: Iterable[Event], at: datetime) -> None:
     """Write each event to the log ``nonsuch.audit`` and hand it to ``on_audit``; no fault of it counts."""
     for event in events:
         told = _declared(app, event)
-        log.log(level(told), line(told, at))
+        importance = level(told)
+        if log.isEnabledFor(importance):
+            log.log(importance, line(told, at))
         if app.on_audit is not None:
             _hand_on(app.on_audit, told)
 
@@ -38,7 +43,7 @@ def _declared(app: App, event: Event) -> Event:
 
 def line(event: Event, at: datetime) -> str:
     """Return one line of ASCII JSON; members without a value are left out."""
-    members = {"at": at.isoformat(), **dataclasses.asdict(event)}
+    members = {"at": at.isoformat(), **{name: getattr(event, name) for name in _MEMBERS[type(event)]}}
     return json.dumps({key: value for key, value in members.items() if value not in (None, ())})
 
 
