@@ -72,7 +72,7 @@ class Door:
     def refuses(self, head: Head) -> Reply | None:
         """Return 403 for a foreign Host or Origin (MCP transports, security warning)."""
         host = head.headers.get("host", "")
-        if _host_name(host) not in _LOOPBACK and host not in self.hosts:
+        if _host_name(host) not in _LOOPBACK and self.hosts.isdisjoint({host, _host_name(host)}):
             return problem(403, _foreign("host", "allowed_hosts"))
         origin = head.headers.get("origin")
         if origin is None or origin in self.origins or _host_name(_after_scheme(origin)) in _LOOPBACK:

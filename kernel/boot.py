@@ -48,6 +48,7 @@ class Builder:
 
     def __init__(self, declarations: Declarations) -> None:
         self.given = declarations
+        self._registered = {id(each) for each in declarations.registry.actions}
         self.faults: list[Fault] = []
         self.roles: set[str] = set()
         self.role_audiences: dict[str, tuple[str, ...]] = {}
@@ -100,7 +101,7 @@ class Builder:
         return list({id(each): each for each in listed}.values())
 
     def _is_tool(self, action: object) -> bool:
-        if not isinstance(action, Action) or not any(action is each for each in self.given.registry.actions):
+        if not isinstance(action, Action) or id(action) not in self._registered:
             name = getattr(action, "name", None) or getattr(action, "__name__", None) or repr(type(action))
             self.refuse("X_ACTION_UNREGISTERED", f"`{name}` is listed and belongs to no registry of this app")
             return False
@@ -114,9 +115,9 @@ class Builder:
     def _unexposed(self, exposed: Sequence[Action]) -> list[Action]:
         """The registry's other actions: no tools, but HTTP paths and Cedar actions all the same."""
         chosen = {action.name: action for action in exposed}
-        before = len(chosen)
+        before, tools = len(chosen), {id(action) for action in exposed}
         for action in self.given.registry.actions:
-            if not any(action is each for each in exposed):
+            if id(action) not in tools:
                 self._take(chosen, action)
         return list(chosen.values())[before:]
 

@@ -30,7 +30,7 @@ from .model import (
     Principal,
     ScopeDenied,
 )
-from .schema import Invalid, OutputRefused
+from .schema import InputBroken, Invalid, OutputRefused
 from .shapes import Unencodable
 from .steps import Audit, Load, Permit, Raised, Returned, Steps, UnknownStep
 from .view import View, Viewer
@@ -82,11 +82,13 @@ def _decide(judge: Judge, view: View, entry: Entry, call: Call) -> Steps[Outcome
         if not presented.allow:
             return PolicyError(presented.errors) if presented.errors else ScopeDenied(entry.scope)
     # 3. arguments
-    given = entry.input.parse(call.arguments)
-    if isinstance(given, Invalid):
-        return InvalidArguments(given.issues)
     try:
+        given = entry.input.parse(call.arguments)
+        if isinstance(given, Invalid):
+            return InvalidArguments(given.issues)
         context = judge.context(entry, given)
+    except InputBroken:
+        return _failed("X_INTERNAL")
     except Unencodable as fault:
         return InvalidArguments((Issue(fault.path, fault.problem),))
     # 4. policy

@@ -12,7 +12,6 @@ from typing import Any, Final, cast
 
 import jsonschema_rs
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
-from pydantic_core import PydanticSerializationError
 
 from .model import Issue
 from .strict_json import Json
@@ -32,6 +31,10 @@ class Invalid:
     issues: tuple[Issue, ...]
 
 
+class InputBroken(Exception):
+    """A validator of the application's raised something that says nothing about the input."""
+
+
 class SchemaRefused(ValueError):
     """A declared schema cannot be published or enforced."""
 
@@ -45,13 +48,18 @@ class InputSchema:
     _validator: jsonschema_rs.Draft202012Validator
 
     def parse(self, arguments: Mapping[str, Json]) -> BaseModel | Invalid:
-        """Return the typed input, or every issue (32 at most) by path."""
+        """Return the typed input, or every issue (32 at most) by path.
+
+        Raises: InputBroken, when a validator of the application's raised.
+        """
         if not self._validator.is_valid(arguments):
             return Invalid(_issues(self._validator, arguments))
         try:
             return self.model.model_validate(arguments)
         except ValidationError as refusal:
             return Invalid(_model_issues(refusal))
+        except Exception as refusal:  # noqa: BLE001  (a validator of the application's can raise anything)
+            raise InputBroken from refusal
 
 
 def publish_input(model: type[BaseModel]) -> InputSchema:
@@ -156,7 +164,7 @@ class OutputSchema:
         try:
             checked = self._adapter.validate_python(value)
             return self._adapter.dump_json(checked, by_alias=True, warnings="error")
-        except (ValidationError, PydanticSerializationError) as refusal:
+        except Exception as refusal:  # noqa: BLE001  (a serialiser of the application's can raise anything)
             raise OutputRefused from refusal
 
 

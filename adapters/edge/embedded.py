@@ -231,8 +231,9 @@ def _run(
 
 def _telling(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    errors = [line for line in lines if "FATAL" in line or "error:" in line]
-    return (errors or lines or ["it said nothing"])[-1]
+    return ([line for line in lines if "FATAL" in line or "error:" in line] or lines or ["it said nothing"])[
+        -1
+    ]
 
 
 def _programs(server: _Server, runtime: Path) -> Path:
