@@ -33,10 +33,10 @@ def _names(kind: str, values: Iterable[str]) -> frozenset[str]:
     """A set of names; a bare string is refused because it would iterate as characters."""
     if isinstance(values, str):
         raise PrincipalInvalid(f"{kind} is a set of names, not one string")
-    names = frozenset(values)
+    names: frozenset[object] = frozenset(values)
     if not all(isinstance(each, str) for each in names):
         raise PrincipalInvalid(f"{kind} is a set of names, and a name is a string")
-    return names
+    return cast("frozenset[str]", names)
 
 
 @dataclass(frozen=True, slots=True, init=False)

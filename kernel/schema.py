@@ -58,7 +58,7 @@ class InputSchema:
             return self.model.model_validate(arguments)
         except ValidationError as refusal:
             return Invalid(_model_issues(refusal))
-        except Exception as refusal:  # noqa: BLE001  (a validator of the application's can raise anything)
+        except Exception as refusal:  # a validator of the application's can raise anything
             raise InputBroken from refusal
 
 
@@ -164,7 +164,7 @@ class OutputSchema:
         try:
             checked = self._adapter.validate_python(value)
             return self._adapter.dump_json(checked, by_alias=True, warnings="error")
-        except Exception as refusal:  # noqa: BLE001  (a serialiser of the application's can raise anything)
+        except Exception as refusal:  # a serialiser of the application's can raise anything
             raise OutputRefused from refusal
 
 

@@ -152,6 +152,8 @@ def test_it_serves_until_it_is_stopped(tmp_path: Path, number: signal.Signals, s
                 break
         running.send_signal(number)
         assert running.wait(PATIENCE) == status
+        assert running.stderr is not None
+        assert running.stderr.read() == b""
     settings = next(line for line in shown.decode().splitlines() if line.startswith("client configuration: "))
     entry = json.loads(settings.removeprefix("client configuration: "))["mcpServers"]["postly"]
     assert (entry["type"], list(entry["headers"])) == ("http", ["Authorization"])
