@@ -226,8 +226,9 @@ def _decision(answer: cedarpy.AuthzResult) -> Decision:
     errors = tuple(_erring(each) for each in diagnostics.errors)
     if answer.decision is cedarpy.Decision.NoDecision:
         errors = errors or ("<request>",)
-    allow = answer.decision is cedarpy.Decision.Allow and not errors
-    return Decision(allow, tuple(sorted(diagnostics.reasons)), errors)
+    if errors:  # the engine may have allowed: what it names then determined nothing
+        return Decision(False, errors=errors)
+    return Decision(answer.decision is cedarpy.Decision.Allow, tuple(sorted(diagnostics.reasons)))
 
 
 def _erring(message: str) -> str:

@@ -126,16 +126,19 @@ def _load(
 
 
 def _denied(judge: Judge, entry: Entry, decision: Decision, *, missing: bool) -> PolicyDenied | PolicyError:
-    """A missing resource and a foreign one are one answer; only the audit knows of errors."""
+    """A missing resource reads like a foreign one that nothing permits; only the audit knows of errors."""
     if decision.errors and not missing:
         return PolicyError(decision.errors)
-    standard = CODES["X_FORBIDDEN"]
+    standard, permission = CODES["X_FORBIDDEN"], entry.permission
+    ask = f"ask the account owner for the permission `{permission}`"
+    if entry.resource is not None:
+        ask += ", or name one that you may act on"
     notes = judge.annotations[decision.determining[0]] if decision.determining else _NO_NOTES
     return PolicyDenied(
         code=notes.get("code", standard.code),
-        cause=notes.get("reason", f"no policy permits `{entry.permission}` here"),
+        cause=notes.get("reason", f"no policy permits `{permission}` here"),
         fix=notes.get("fix", standard.fix),
-        caller_fix=notes.get("fix", f"ask the account owner for the permission `{entry.permission}`"),
+        caller_fix=notes.get("fix", ask),
         policies=decision.determining,
     )
 

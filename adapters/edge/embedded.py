@@ -230,10 +230,8 @@ def _run(
 
 
 def _telling(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return ([line for line in lines if "FATAL" in line or "error:" in line] or lines or ["it said nothing"])[
-        -1
-    ]
+    lines = [line.strip() for line in text.splitlines() if line.strip()] or ["it said nothing"]
+    return ([line for line in lines if "FATAL" in line or "error:" in line] or lines)[-1]
 
 
 def _programs(server: _Server, runtime: Path) -> Path:

@@ -43,6 +43,11 @@ def imports(tree: Tree) -> Iterator[Import]:
                 yield from _from(tree, path, node)
 
 
+def line_of(node: ast.AST) -> int:
+    """Where a node begins; 0 for what has no place of its own."""
+    return getattr(node, "lineno", 0)
+
+
 def _from(tree: Tree, path: str, node: ast.ImportFrom) -> Iterator[Import]:
     if node.level == 0:
         yield Import(path, node.lineno, node.module or "", inside=False, relative=False)

@@ -22,6 +22,8 @@ from .... import BootError
 from ...edge.extras import ExtraMissing, require
 
 if TYPE_CHECKING:
+    from uvicorn import Server
+
     from .db import Db
     from .tokens import Tokens
 
@@ -113,7 +115,7 @@ async def _run(dsn: str, listener: socket.socket, *, once: bool) -> None:
         await _toured(url, issued, beside, once=once)
         if not once:
             _connect_block(url, issued)
-            await served
+            await asyncio.wait([served])
 
 
 async def _prepared(dsn: str) -> None:
@@ -130,7 +132,9 @@ async def _prepared(dsn: str) -> None:
 
 
 @asynccontextmanager
-async def _serving(dsn: str, tokens: Tokens, listener: socket.socket) -> AsyncGenerator[asyncio.Task[None]]:
+async def _serving(
+    dsn: str, tokens: Tokens, listener: socket.socket
+) -> AsyncGenerator[asyncio.Task[SystemExit | None]]:
     """Serve on a task of this loop; yield it once the server accepts connections."""
     import uvicorn
 
@@ -139,7 +143,7 @@ async def _serving(dsn: str, tokens: Tokens, listener: socket.socket) -> AsyncGe
 
     settings = uvicorn.Config(asgi(postly(dsn, tokens)), log_level="warning", access_log=False, lifespan="on")
     server = uvicorn.Server(settings)
-    task = asyncio.create_task(server.serve(sockets=[listener]))
+    task = asyncio.create_task(_served(server, listener))
     try:
         while not server.started and not task.done():  # noqa: ASYNC110  uvicorn offers no event
             await asyncio.sleep(0.01)
@@ -148,7 +152,17 @@ async def _serving(dsn: str, tokens: Tokens, listener: socket.socket) -> AsyncGe
         yield task
     finally:
         server.should_exit = True
-        await task
+        if (stop := await task) is not None:
+            raise stop
+
+
+async def _served(server: Server, listener: socket.socket) -> SystemExit | None:
+    """Serve to the end. uvicorn raises its signals again here, but they are meant for the whole program."""
+    try:
+        await server.serve(sockets=[listener])
+    except SystemExit as stop:
+        return stop
+    return None
 
 
 async def _toured(url: str, tokens: Tokens, db: Db, *, once: bool) -> None:

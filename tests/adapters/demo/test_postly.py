@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from nonsuch import Agent, OpenSync
@@ -73,9 +74,13 @@ def call(running: RunningSync, person: str, tool: str, arguments: dict[str, Json
 # The command.
 
 
-def test_the_tour_shows_the_three_outcomes_and_ends_well() -> None:
-    ran = demo("--once")
-    assert (ran.returncode, ran.stderr) == (0, "")
+@pytest.fixture(scope="module")
+def tour() -> subprocess.CompletedProcess[str]:
+    return demo("--once")
+
+
+def test_the_tour_shows_the_three_outcomes_and_ends_well(tour: subprocess.CompletedProcess[str]) -> None:
+    assert (tour.returncode, tour.stderr) == (0, "")
     editors = "getPost, listOrders, listPosts, publishPost, refundOrder"
     for line in (
         "   vera, viewer: getPost, listPosts",
@@ -85,16 +90,16 @@ def test_the_tour_shows_the_three_outcomes_and_ends_well() -> None:
         "   -> fix: choose a draft: call listPosts with status `draft`",
         "   post-2 in the database: draft",
     ):
-        assert line in ran.stdout.splitlines()
+        assert line in tour.stdout.splitlines()
     assert (
-        "tool not found: publishPost - call tools/list to read the catalog this caller may use" in ran.stdout
+        "tool not found: publishPost - call tools/list to read the catalog this caller may use" in tour.stdout
     )
     assert (
-        "tool not found: noSuchTool - call tools/list to read the catalog this caller may use" in ran.stdout
+        "tool not found: noSuchTool - call tools/list to read the catalog this caller may use" in tour.stdout
     )
-    assert "-> code X_MCP_SCOPE_DENIED, scope posts:write\n   -> fix: ask for a token with" in ran.stdout
-    assert re.search(r"^   post-2 in the database: published at \d{4}-", ran.stdout, re.MULTILINE)
-    audited = [json.loads(line) for line in ran.stdout.splitlines() if line.startswith("   {")]
+    assert "-> code X_MCP_SCOPE_DENIED, scope posts:write\n   -> fix: ask for a token with" in tour.stdout
+    assert re.search(r"^   post-2 in the database: published at \d{4}-", tour.stdout, re.MULTILINE)
+    audited = [json.loads(line) for line in tour.stdout.splitlines() if line.startswith("   {")]
     assert [event["outcome"] for event in audited] == [
         "hidden",
         "hidden",
@@ -106,9 +111,8 @@ def test_the_tour_shows_the_three_outcomes_and_ends_well() -> None:
     ]
 
 
-def test_the_tour_shows_no_token() -> None:
-    ran = demo("--once")
-    assert not re.search(r"Bearer|postly_[A-Za-z0-9_-]{16}", ran.stdout + ran.stderr)
+def test_the_tour_shows_no_token(tour: subprocess.CompletedProcess[str]) -> None:
+    assert not re.search(r"Bearer|postly_[A-Za-z0-9_-]{16}", tour.stdout + tour.stderr)
 
 
 def test_it_runs_again_on_the_same_data(tmp_path: Path) -> None:
@@ -119,6 +123,17 @@ def test_it_runs_again_on_the_same_data(tmp_path: Path) -> None:
 def test_it_uses_the_server_of_database_url(server: str) -> None:
     ran = demo("--once", DATABASE_URL=server)
     assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_a_tour_that_comes_out_otherwise_ends_with_status_1(server: str) -> None:
+    with psycopg.connect(server) as connection:
+        connection.execute("update postly.posts set published_at = null where org = 'acme' and id = 'post-1'")
+    ran = demo("--once", DATABASE_URL=server)
+    told = (
+        "the tour failed: a result that the model reads as an error: missing\nfix: read the step above it\n"
+    )
+    assert (ran.returncode, ran.stderr) == (1, told)
+    assert not re.search(r"^5\. ", ran.stdout, re.MULTILINE)
 
 
 def test_a_server_that_does_not_answer_is_said_without_its_password() -> None:

@@ -16,7 +16,7 @@ from psycopg.conninfo import conninfo_to_dict
 from nonsuch.adapters.edge import extras
 from nonsuch.adapters.edge.embedded import ServerFailed, embedded_postgres
 from nonsuch.adapters.edge.extras import ExtraMissing
-from nonsuch.kernel.errors import CODES
+from nonsuch.kernel.codes import CODES
 
 PATIENCE = 60
 HOLD = """

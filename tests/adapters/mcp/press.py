@@ -1,0 +1,178 @@
+"""A small app in memory, as `tests/vectors/mcp_app.json` describes it; knows no test."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import BaseModel, Field
+
+from nonsuch import (
+    ActionError,
+    Agent,
+    App,
+    Context,
+    Human,
+    Registry,
+    RequestFacts,
+    can,
+    define_app_mcp,
+    expose,
+    grant,
+    tool,
+)
+
+VECTORS: Final = Path(__file__).parents[2] / "vectors"
+DESCRIBED: Final[Mapping[str, Any]] = json.loads((VECTORS / "mcp_app.json").read_text("utf-8"))
+RAN: Final[list[str]] = []
+"""The names of the handlers that ran, in order."""
+
+registry: Final = Registry()
+
+
+class Post(BaseModel):
+    id: str
+    org: str
+    published: bool
+
+
+class PostRow(BaseModel):
+    id: str
+    title: str
+    subtitle: str | None = None
+
+
+class PostId(BaseModel):
+    postId: str
+
+
+class PublishPost(BaseModel):
+    postId: str = Field(description="The draft to publish")
+    notify: bool = False
+
+
+class Published(BaseModel):
+    id: str
+    published: bool
+
+
+class Purged(BaseModel):
+    purged: int
+
+
+POSTS: Final = {each["id"]: Post.model_validate(each) for each in DESCRIBED["posts"]}
+ROWS: Final = [PostRow(id="p1", title="Alpha"), PostRow(id="p2", title="Beta", subtitle="b")]
+
+
+def post_facts(input: PublishPost) -> Post | None:
+    return POSTS.get(input.postId)
+
+
+@registry.action(
+    policy=can("post:publish", resource=post_facts),
+    mcp=expose("Publish a draft post", visible_to=["editor"], title="Publish a post"),
+    idempotent=True,
+    path="posts/publish",
+)
+def publishPost(input: PublishPost, ctx: Context[None]) -> Published:
+    RAN.append("publishPost")
+    return Published(id=ctx.resource.id, published=True)
+
+
+@registry.query(policy=can("post:read"), mcp=expose("Posts of the press"))
+def listPosts() -> list[PostRow]:
+    RAN.append("listPosts")
+    return ROWS
+
+
+@registry.query(policy=can("post:read"), mcp=expose("One post"), single=True, path="posts/get")
+def getPost(input: PostId) -> PostRow | None:
+    RAN.append("getPost")
+    return next((row for row in ROWS if row.id == input.postId), None)
+
+
+@registry.query(policy=can("post:read"), mcp=expose("How many posts there are"), single=True)
+def countPosts() -> int | None:
+    RAN.append("countPosts")
+    return len(ROWS)
+
+
+@registry.action(
+    policy=can("post:archive"),
+    mcp=expose(
+        "Archive a post",
+        annotations={"idempotentHint": True, "openWorldHint": False, "title": "Archive"},
+    ),
+    destructive=False,
+)
+def archivePost(input: PostId) -> str:
+    RAN.append("archivePost")
+    match input.postId:
+        case "locked":
+            raise ActionError("X_POST_LOCKED", "`locked` is being printed", "unlock it", "wait a minute")
+        case "broken":
+            raise RuntimeError("the password is hunter2")
+        case "strange":
+            return 7  # type: ignore[return-value]  # pyright: ignore[reportReturnType]  # the fault under test
+        case _:
+            return f"{input.postId} is archived"
+
+
+def seat_report() -> Published:
+    RAN.append("seatReport")
+    return Published(id="seats", published=False)
+
+
+@registry.action(policy=can("post:purge"), path="posts/purge")
+def purgePosts() -> Purged:
+    RAN.append("purgePosts")
+    return Purged(purged=2)
+
+
+def principal(described: Mapping[str, Any]) -> Agent | Human:
+    """Return the caller that a description stands for."""
+    roles = frozenset(described["roles"])
+    scopes = frozenset(described["scopes"]) if described["scopes"] is not None else None
+    if described["kind"] == "human":
+        return Human(described["id"], roles=roles, org=described["org"], scopes=scopes)
+    return Agent(described["id"], roles=roles, org=described["org"], scopes=scopes or frozenset())
+
+
+PRINCIPALS: Final = {name: principal(each) for name, each in DESCRIBED["principals"].items()}
+
+
+def resolve(token: str, _facts: RequestFacts) -> Agent | Human | None:
+    """A token is the name of its caller; `outage` stands for a store of tokens that is down."""
+    if token == "outage":
+        raise ConnectionError
+    return PRINCIPALS.get(token)
+
+
+def press() -> App:
+    """Return the app."""
+    return define_app_mcp(
+        registry,
+        name="press",
+        version="7",
+        include="exposed",
+        tools={
+            "seatReport": tool(
+                "Seats in use", seat_report, policy="seats:read", destructive=False, visible_to=["editor"]
+            )
+        },
+        scopes=DESCRIBED["scopes"],
+        roles=DESCRIBED["roles"],
+        grants=[
+            grant(role, permission)
+            for role, permissions in DESCRIBED["grants"].items()
+            for permission in permissions
+        ],
+        policies_dir=Path(__file__).with_name("policies"),
+        instructions="Posts of a small press.",
+        resolve_token=resolve,
+        allowed_hosts=DESCRIBED["allowedHosts"],
+        allowed_origins=DESCRIBED["allowedOrigins"],
+        body_limit_bytes=DESCRIBED["bodyLimitBytes"],
+    )

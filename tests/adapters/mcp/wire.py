@@ -1,0 +1,151 @@
+"""Requests and answers as values, and two ways to ask the app: the generators alone, and ASGI.
+
+Opens no socket; knows neither what an answer should be nor how it came about.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, MutableMapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, TypeVar
+
+from nonsuch import App, Context, asgi
+from nonsuch.adapters.http import invoke as http
+from nonsuch.adapters.mcp import server as mcp
+from nonsuch.adapters.wire import Head, Reply
+from nonsuch.kernel.signatures import Handler
+from nonsuch.kernel.steps import (
+    Answer as StepAnswer,
+)
+from nonsuch.kernel.steps import (
+    Audit,
+    Load,
+    Permit,
+    Raised,
+    ReadBody,
+    ResolveToken,
+    Returned,
+    Step,
+    Steps,
+)
+
+T = TypeVar("T")
+NOW: Final = datetime(2026, 8, 1, tzinfo=UTC)
+Headers = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request; a header may come twice."""
+
+    method: str
+    path: str
+    headers: Headers
+    body: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer; `headers` in lower case, as a set of pairs because their order says nothing."""
+
+    status: int
+    headers: frozenset[tuple[str, str]]
+    body: bytes
+
+
+# The generators alone
+
+
+def sans_io(app: App, request: Request) -> Answer:
+    """Ask the generators, answering their steps by hand."""
+    folded: dict[str, str] = {}
+    for name, value in request.headers:
+        key = name.lower()
+        folded[key] = f"{folded[key]}, {value}" if key in folded else value
+    head = Head(request.method, request.path, folded, "127.0.0.1")
+    steps: Steps[Reply]
+    if request.path in (app.path, f"{app.path}/"):
+        steps = mcp.serve(app.mcp, head)
+    else:
+        steps = http.serve(app.http, head)
+    reply = _driven(steps, app, request.body)
+    return Answer(reply.status, frozenset(reply.all_headers()), reply.body)
+
+
+def _driven(steps: Steps[T], app: App, body: bytes) -> T:
+    answer: StepAnswer | None = None
+    try:
+        while True:
+            answer = _answered(steps.send(answer), app, body)  # type: ignore[arg-type]  # None starts it
+    except StopIteration as done:
+        value: T = done.value
+        return value
+
+
+def _answered(step: Step, app: App, body: bytes) -> StepAnswer:
+    match step:
+        case ResolveToken(token, facts):
+            assert app.resolve_token is not None
+            try:
+                return Returned(app.resolve_token(token, facts))
+            except ConnectionError as fault:
+                return Raised(fault)
+        case ReadBody(limit):
+            return Returned(body if len(body) <= limit else None)
+        case Load(loader, given, principal):
+            return _ran(loader, given, Context(principal, None, None, NOW))
+        case Permit(entry, given, principal, resource):
+            return _ran(entry.handler, given, Context(principal, resource, None, NOW))
+        case Audit():
+            return Returned(None)
+
+
+def _ran(handler: Handler, given: object, context: Context[None]) -> StepAnswer:
+    try:
+        return Returned(handler.function(*(given if each == "input" else context for each in handler.takes)))
+    except Exception as fault:  # noqa: BLE001 - the app's handlers raise on purpose
+        return Raised(fault)
+
+
+# ASGI
+
+
+def in_process(app: App, request: Request, chunk: int | None = None) -> Answer:
+    """Ask the ASGI application; with `chunk` the body arrives in pieces of that many bytes."""
+    sent: list[MutableMapping[str, Any]] = []
+    pieces = iter(_pieces(request.body, chunk))
+
+    async def receive() -> MutableMapping[str, Any]:
+        piece, more = next(pieces)
+        return {"type": "http.request", "body": piece, "more_body": more}
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        sent.append(message)
+
+    asyncio.run(asgi(app)(_scope(request), receive, send))  # type: ignore[arg-type]  # it is a coroutine
+    start, *rest = sent
+    return Answer(
+        start["status"],
+        frozenset((name.decode().lower(), value.decode("latin-1")) for name, value in start["headers"]),
+        b"".join(each["body"] for each in rest),
+    )
+
+
+def _pieces(body: bytes, chunk: int | None) -> Iterable[tuple[bytes, bool]]:
+    size = chunk or max(len(body), 1)
+    for start in range(0, max(len(body), 1), size):
+        yield body[start : start + size], start + size < len(body)
+
+
+def _scope(request: Request) -> MutableMapping[str, Any]:
+    return {
+        "type": "http",
+        "method": request.method,
+        "path": request.path,
+        "root_path": "",
+        "query_string": b"",
+        "headers": [(name.lower().encode(), value.encode("latin-1")) for name, value in request.headers],
+        "client": ("127.0.0.1", 50_000),
+    }
