@@ -22,7 +22,6 @@ BODY_LIMIT: Final = 1_048_576
 REALM: Final = "nonsuch-mcp"
 JSON_TYPE: Final = "application/json"
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
-_WITHOUT_BODY: Final = frozenset({202, 204})
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +48,6 @@ class Reply:
 
     def all_headers(self) -> tuple[tuple[str, str], ...]:
         """Return the headers to send, with the content's type and length."""
-        if self.status in _WITHOUT_BODY:
-            return self.headers
         length = ("content-length", str(len(self.body)))
         typed = (("content-type", JSON_TYPE), length) if self.body else (length,)
         return (*typed, *self.headers)
@@ -69,15 +66,15 @@ class Door:
     body_limit: int = BODY_LIMIT
     audience: ErrorAudience = field(default="caller")
 
-    def refuses(self, head: Head) -> Reply | None:
-        """Return 403 for a foreign Host or Origin (MCP transports, security warning)."""
+    def refuses(self, head: Head) -> Refusal | None:
+        """Return why a foreign Host or Origin is refused (403; MCP transports, security warning)."""
         host = head.headers.get("host", "")
         if _host_name(host) not in _LOOPBACK and self.hosts.isdisjoint({host, _host_name(host)}):
-            return problem(403, _foreign("host", "allowed_hosts"))
+            return _foreign("host", "allowed_hosts")
         origin = head.headers.get("origin")
         if origin is None or origin in self.origins or _host_name(_after_scheme(origin)) in _LOOPBACK:
             return None
-        return problem(403, _foreign("origin", "allowed_origins"))
+        return _foreign("origin", "allowed_origins")
 
 
 def _foreign(what: str, knob: str) -> Refusal:

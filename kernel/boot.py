@@ -22,9 +22,14 @@ from .signatures import Handler, read_signature, without_none
 
 TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_./-]{1,64}")
 NAME: Final = re.compile(r"[A-Za-z0-9_.:/-]{1,128}")
+PATH: Final = re.compile(r"[A-Za-z0-9_.~-]+(?:/[A-Za-z0-9_.~-]+)*")
+HINTS: Final = frozenset({"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"})
 PERMISSION: Final = re.compile(r"[A-Za-z0-9_./-]{1,64}:[A-Za-z0-9_.:/-]{1,63}")
 RESERVED_ACTIONS: Final = frozenset({"see", "present", ANY})
 RESERVED_TYPES: Final = frozenset({"Agent", "Human", "Role", "Scope", "Audience", "Server", "Action"})
+_PATH_FIX: Final = (
+    "give it segments of A-Z a-z 0-9 _ . ~ - with one slash between them, as in `posts/publish`"
+)
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -163,6 +168,7 @@ class Builder:
         rule = self._rule(action)
         face = action.mcp
         audience = self._audience(action.name, face.visible_to if face else None)
+        self._annotations(action)
         takes, model, output = self._signature(action)
         resource = self._resource(action.name, rule)
         published = self._published(action, model, output)
@@ -172,7 +178,7 @@ class Builder:
         return Entry(
             name=action.name,
             kind=action.kind,
-            path=action.path,
+            path=action.path.strip("/"),
             exposed=exposed,
             description=face.description if face else "",
             title=face.title if face else None,
@@ -201,6 +207,14 @@ class Builder:
                 "name a permission `group:verb`, for example `post:publish`",
             )
         return action.policy
+
+    def _annotations(self, action: Action) -> None:
+        if action.mcp is None:
+            return
+        for name, value in action.mcp.annotations.items():
+            if not isinstance(value, bool if name in HINTS else str):
+                cause = f"`{action.name}` gives the annotation `{_safe(name)}` a {type(value).__name__}"
+                self.refuse("X_DECLARATION_INVALID", cause, "hints are true or false, `title` is a string")
 
     def _audience(self, tool: str, visible_to: VisibleTo) -> str:
         if visible_to is None:
@@ -282,6 +296,12 @@ class Builder:
     def _paths(self, entries: Iterable[Entry]) -> None:
         seen: dict[str, str] = {}
         for entry in entries:
+            if entry.path and not (
+                PATH.fullmatch(entry.path) and {".", ".."}.isdisjoint(entry.path.split("/"))
+            ):
+                self.refuse(
+                    "X_DECLARATION_INVALID", f"`{entry.name}` has the path `{_safe(entry.path)}`", _PATH_FIX
+                )
             if entry.path and seen.setdefault(entry.path, entry.name) != entry.name:
                 self.refuse(
                     "X_ROUTE_DUPLICATE", f"`{seen[entry.path]}` and `{entry.name}` claim `{entry.path}`"

@@ -235,3 +235,64 @@ def _erring(message: str) -> str:
     """The policy id in an engine message. The message itself can quote values and is dropped."""
     place = _PLACE.search(message)
     return place[1] if place else "<request>"
+
+
+# for explanations: a policy taken apart, so that the engine itself says which part fails
+
+
+def conditions(policy: Policy, kind: str | None = None) -> list[tuple[str, Policy]]:
+    """Return the head and every conjunct of a policy, each as its text and a permit of head and conjunct.
+
+    The first has no text: it is the head alone. ``unless {a || b}`` has the conjuncts ``!a`` and ``!b``.
+    The permits are named ``id#0``, ``id#1``, ...; ``kind`` confines them to principals of one type.
+    """
+    parts = [each for clause in policy.node.clauses for each in _conjuncts(clause)]
+    texts = ["", *(_expression(each) for each in parts)]
+    clauses: list[tuple[pst.Clause, ...]] = [(), *((pst.When(each),) for each in parts)]
+    return [
+        (text, _named(confined(policy, kind, clause), f"{policy.id}#{position}"))
+        for position, (text, clause) in enumerate(zip(texts, clauses, strict=True))
+    ]
+
+
+def confined(policy: Policy, kind: str | None, clauses: tuple[pst.Clause, ...] | None = None) -> Policy:
+    """Return a policy for principals of one type only; with ``clauses`` it permits under these instead."""
+    own = (pst.When(pst.Is(pst.Var("principal"), pst.EntityType(kind), None)),) if kind else ()
+    if clauses is None:
+        return replace(policy, node=replace(policy.node, clauses=(*own, *policy.node.clauses)))
+    node = replace(policy.node, effect="permit", clauses=(*own, *clauses))
+    return replace(policy, permit=True, node=node)
+
+
+def _named(policy: Policy, ident: str) -> Policy:
+    return replace(policy, id=ident, node=replace(policy.node, id=ident))
+
+
+def _conjuncts(clause: pst.Clause) -> Iterator[pst.Expr]:
+    negated = isinstance(clause, pst.Unless)
+    stack: list[pst.Expr] = [clause.expr]
+    while stack:
+        match stack.pop():
+            case pst.BinaryOp(op, left, right) if op == ("or" if negated else "and"):
+                stack += [right, left]
+            case other:
+                yield pst.UnaryOp("not", other) if negated else other
+
+
+def _expression(condition: pst.Expr) -> str:
+    """Return an expression as the engine writes it."""
+    anyone = pst.ScopeAny()
+    node = pst.Template("policy0", "permit", anyone, anyone, anyone, (pst.When(condition),), {})
+    handle = PolicySet.from_pst(
+        pst.PolicySet(templates={}, static_policies={"policy0": node}, template_links=())
+    )
+    return str(handle).strip().partition("when {")[2].removesuffix("};").strip()
+
+
+def formatted(source: str) -> str:
+    """Return policy text in the engine's format; comments stay. Raises: PolicyRefused, PolicyTooDeep."""
+    check_nesting(source)
+    try:
+        return cedarpy.format_policies(source).lstrip("\n")
+    except ValueError as refusal:
+        raise PolicyRefused(str(refusal)) from None

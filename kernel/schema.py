@@ -6,6 +6,7 @@ policy and the handler both see. Knows no wire.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast
@@ -69,7 +70,7 @@ def publish_input(model: type[BaseModel]) -> InputSchema:
     Raises: SchemaRefused.
     """
     try:
-        document = model.model_json_schema()
+        document = _rooted(model.model_json_schema())
         _tidy(document)
         validator = jsonschema_rs.Draft202012Validator(
             document,
@@ -80,6 +81,18 @@ def publish_input(model: type[BaseModel]) -> InputSchema:
     except Exception as refusal:  # pydantic and the validator each have a family of their own
         raise SchemaRefused(str(refusal).splitlines()[0]) from refusal
     return InputSchema(model, document, validator)
+
+
+def _rooted(document: JsonSchema) -> JsonSchema:
+    """Put a recursive model's own definition at the root: clients want a plain object there.
+
+    Raises: SchemaRefused, when the input is no object.
+    """
+    name = str(document.get("$ref", "")).removeprefix("#/$defs/")
+    root = {**document["$defs"][name], "$defs": document["$defs"]} if name else document
+    if root.get("type") != "object":
+        raise SchemaRefused("an input is an object, so its model has fields")
+    return root
 
 
 def _tidy(node: object) -> None:
@@ -163,9 +176,25 @@ class OutputSchema:
         """
         try:
             checked = self._adapter.validate_python(value)
-            return self._adapter.dump_json(checked, by_alias=True, warnings="error")
+            answer = self._adapter.dump_json(checked, by_alias=True, warnings="error")
+            if b"null" in answer:  # how a float that JSON cannot hold is written
+                _refuse_unwritable(self._adapter.dump_python(checked, mode="json", by_alias=True))
+            return answer
         except Exception as refusal:  # a serialiser of the application's can raise anything
             raise OutputRefused from refusal
+
+
+def _refuse_unwritable(value: object) -> None:
+    """Refuse NaN and the infinities: null under a published ``type: number`` breaks the schema."""
+    stack = [value]
+    while stack:
+        each = stack.pop()
+        if isinstance(each, float) and not math.isfinite(each):
+            raise OutputRefused
+        if isinstance(each, dict):
+            stack.extend(cast("dict[object, object]", each).values())
+        elif isinstance(each, (list, tuple)):
+            stack.extend(cast("list[object]", each))
 
 
 def publish_output(annotation: Any, *, rows: bool) -> OutputSchema:

@@ -12,6 +12,8 @@ from typing import Literal
 Surface = Literal["mcp", "http", "agent"]
 Json = object
 Effect = Literal["permit", "forbid"]
+Kind = Literal["action", "query", "single", "tool"]
+Behaviour = Literal["ok", "refuses", "raises", "none", "bad"]
 LONG = range(-(2**63), 2**63)
 
 
@@ -101,13 +103,13 @@ class Tool:
 
     name: str
     path: str = ""
-    kind: Literal["action", "query", "single", "tool"] = "action"
+    kind: Kind = "action"
     exposed: bool = True
     audience: Audience = Everyone()
     permission: str = "app:use"
     acts_on: str | None = None
     arguments: tuple[Argument, ...] = ()
-    behaves: Literal["ok", "refuses", "raises", "none", "bad"] = "ok"
+    behaves: Behaviour = "ok"
 
     @property
     def fields(self) -> tuple[Argument, ...]:

@@ -243,7 +243,7 @@ def build(world: World) -> App:
         else:
             declare(registry, world, each)
     with TemporaryDirectory() as directory:
-        text = "\n".join(cedar(index, rule) for index, rule in enumerate(world.declared.rules))
+        text = "\n".join(map(cedar, dict.fromkeys(world.declared.rules)))
         (Path(directory) / "app.cedar").write_text(text)
         return define_app_mcp(
             registry,
@@ -355,10 +355,14 @@ def predicate(asked: rules.Asked) -> Callable[[Principal], object]:
     return ask
 
 
-def cedar(index: int, rule: Rule) -> str:
-    """A rule as Cedar text."""
+def cedar(rule: Rule) -> str:
+    """A rule as Cedar text. Its id says what it is, not where it stands: two worlds name one rule alike."""
     head = "principal" if rule.role is None else f"principal in Role::{json.dumps(rule.role)}"
-    notes = {"id": f"rule {index}", "code": rule.code, "reason": rule.reason}
+    notes = {
+        "id": f"{rule.effect} {rule.on} {rule.test} {rule.role}",
+        "code": rule.code,
+        "reason": rule.reason,
+    }
     annotations = " ".join(f"@{key}({json.dumps(value)})" for key, value in notes.items() if value)
     return (
         f"{annotations}\n{rule.effect} ({head}, action in Action::{json.dumps(rule.on)}, resource)"

@@ -19,10 +19,9 @@ from typing import Any, Final, cast
 ROOT: Final = Path(__file__).resolve().parents[1]
 THREATS: Final = "threat-model/threats"
 TABLE: Final = "threat-model/TABLE.md"
-MUTANTS: Final = "tests/mutants"
+MUTANTS: Final = "tests/mutants/table.py"
 
 ID: Final = re.compile(r"NS-[A-Z]+-[0-9]{3}")
-MUTANT: Final = re.compile(r"M[0-9]{2}")
 NODE: Final = re.compile(r"tests/[\w/]+\.py(::\w+){1,2}")
 PROSE: Final = re.compile(r"`((?:kernel|adapters|policies|tests|threat-model)/[\w./-]*)`")
 
@@ -270,20 +269,26 @@ def _names_a_skip(node: ast.AST) -> bool:
 
 
 def _mutants(root: Path, threat: Threat) -> Iterator[str]:
-    table = mutants(root)
+    known = mutants(root)
     for mutant in threat.mutants:
-        if not MUTANT.fullmatch(mutant):
-            yield f"mutant `{mutant}` is no id MNN"
-        elif table is not None and mutant not in table:
+        if known is not None and mutant not in known:
             yield f"mutant `{mutant}` is not in {MUTANTS}"
 
 
 def mutants(root: Path) -> frozenset[str] | None:
-    """Return the ids in the table of mutants, as texts of their own in its modules; ``None`` without one."""
-    files = sorted((root / MUTANTS).rglob("*.py"))
-    nodes = (node for file in files for node in ast.walk(_parse(file)))
-    texts = (node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
-    return frozenset(text for text in texts if MUTANT.fullmatch(text)) if files else None
+    """Return the names in the table of mutants: the first text given to each; ``None`` without a table."""
+    if not (root / MUTANTS).is_file():
+        return None
+    return frozenset(_mutant_names(_parse(root / MUTANTS)))
+
+
+def _mutant_names(module: ast.Module) -> Iterator[str]:
+    for node in ast.walk(module):
+        match node:
+            case ast.Call(func=ast.Name(id="Mutant" | "_mutant"), args=[ast.Constant(value=str(name)), *_]):
+                yield name
+            case _:
+                continue
 
 
 def _prose(root: Path) -> Iterator[str]:

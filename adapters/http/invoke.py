@@ -47,11 +47,11 @@ def serve(server: HttpServer, head: Head) -> Steps[Reply]:
     audience = server.door.audience
     refusing = server.door.refuses(head)  # 1
     if refusing is not None:
-        return refusing
+        return problem(403, refusing)
     who = yield from authenticate(head, agents_only=False, audience=audience)  # 2
     if isinstance(who, Unauthenticated):
         return problem(who.status, who.refusal, who.headers)
-    if head.method != "POST":
+    if head.method != "POST" or not head.path.startswith(server.prefix):
         return _unknown(server)
     arguments = yield from _arguments(server, head)  # 3
     if isinstance(arguments, Reply):

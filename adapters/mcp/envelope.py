@@ -116,6 +116,8 @@ def _malformed(ident: Id | None, revision: Revision, cause: str, audience: Error
 
 def _revised(head: Head, message: Message, audience: ErrorAudience) -> Message | Reply:
     """Choose the era (4); it comes from ``_meta`` or the version header, never from ``Mcp-Method``."""
+    if message.id is None:
+        return _notified(head, message)
     header = head.headers.get("mcp-protocol-version")
     meta = message.params.get("_meta")
     announced = isinstance(meta, dict) and VERSION_KEY in meta
@@ -125,6 +127,19 @@ def _revised(head: Head, message: Message, audience: ErrorAudience) -> Message |
     if message.method == "initialize" and header is None:
         past = LATEST_LEGACY
     return Message(message.id, message.method, message.params, past)
+
+
+def _notified(head: Head, message: Message) -> Message | Reply:
+    """A notification is taken as it comes, unless its version is not served (MCP transports)."""
+    version = head.headers.get("mcp-protocol-version")
+    if version == MODERN.name or legacy(version) is not None:
+        return message
+    return _unsupported(message, version)
+
+
+def _unsupported(message: Message, version: str | None) -> Reply:
+    data: Json = {"supported": [MODERN.name], "requested": version}
+    return error(message.id, MODERN, UNSUPPORTED_VERSION, "unsupported protocol version", data, status=400)
 
 
 def _modern(head: Head, message: Message) -> Message | Reply:
@@ -141,12 +156,7 @@ def _modern(head: Head, message: Message) -> Message | Reply:
     mismatch = _mismatch(head, message, version)
     if mismatch is not None:
         return error(message.id, MODERN, HEADER_MISMATCH, mismatch, status=400)
-    if version != MODERN.name:
-        data: Json = {"supported": [MODERN.name], "requested": version}
-        return error(
-            message.id, MODERN, UNSUPPORTED_VERSION, "unsupported protocol version", data, status=400
-        )
-    return message
+    return message if version == MODERN.name else _unsupported(message, version)
 
 
 def _mismatch(head: Head, message: Message, version: str) -> str | None:
@@ -168,8 +178,10 @@ def _mismatch(head: Head, message: Message, version: str) -> str | None:
 
 
 def _decoded(header: str) -> str | None:
-    """Return a header value after ``=?base64?...?=`` (canonical base64 only)."""
+    """Return a header value after ``=?base64?...?=`` (canonical base64 only); plain ones are ASCII."""
     text = header.strip(" \t")
+    if not text.isascii() or not text.isprintable():
+        return None
     if not (text.startswith("=?base64?") and text.endswith("?=") and len(text) >= 11):
         return text
     inner = text[9:-2]

@@ -23,9 +23,9 @@ from ...kernel.model import (
     PolicyError,
     ScopeDenied,
 )
+from ...kernel.strict_json import Json
 from ..wire import REALM, Reply
 from .envelope import Id, error, result
-from .envelope import refusal as refused
 from .revisions import INVALID_REQUEST, Revision
 
 _HINT: Final = "call tools/list to read the catalog this caller may use"
@@ -61,7 +61,8 @@ def unknown_tool(ident: Id, revision: Revision, name: str) -> Reply:
 
 
 def _scope(ident: Id, revision: Revision, scope: str, told: Refusal) -> Reply:
-    reply = refused(ident, revision, INVALID_REQUEST, told, status=revision.scope_status, scope=scope)
+    data: Json = {"code": told.code, "scope": scope, "fix": told.fix}
+    reply = error(ident, revision, INVALID_REQUEST, told.cause, data, status=revision.scope_status)
     if reply.status != 403:
         return reply
     challenge = (

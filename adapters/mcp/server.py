@@ -68,7 +68,7 @@ def serve(server: McpServer, head: Head) -> Steps[Reply]:
     """
     refusing = server.door.refuses(head)  # 1
     if refusing is not None:
-        return refusing
+        return envelope.refusal(None, MODERN, INVALID_REQUEST, refusing, status=403)
     if head.method != "POST":  # 2
         return Reply(405, headers=(("allow", "POST"),))
     who = yield from authenticate(head, agents_only=True, audience=server.audience)  # 3

@@ -82,7 +82,7 @@ def growth(sizes: tuple[int, ...], plan: Plan) -> tuple[dict[str, Series], dict[
         workers = [stack.enter_context(worker("nonsuch", size)) for size in sizes]
         lanes: dict[str, Lane] = {}
         for one in workers:
-            for pattern in ("hot", "uniform"):
+            for pattern in ("hot", "uniform", "callers"):
                 lanes[f"gates {pattern} {one.tools}"] = one.lane(op="gates", pattern=pattern)
             for wire in WIRES:
                 lanes[f"call {wire} {one.tools}"] = one.lane(op="call", wire=wire)

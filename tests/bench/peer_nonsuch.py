@@ -19,7 +19,9 @@ from nonsuch.kernel.steps import Permit
 from nonsuch.kernel.strict_json import Json
 
 from . import service
-from .wire import Asgi
+from .wire import POOL, Asgi
+
+CALLERS = 256
 
 READS_AN_ARGUMENT = f"""
 @id("within-limit")
@@ -83,31 +85,41 @@ def principals() -> dict[str, Agent]:
 def decisions(tools: int, pattern: str) -> Callable[[int], None]:
     """Decide so many calls: view, scope, arguments and policy, up to the permit and without the handler."""
     kernel = application(tools, READS_AN_ARGUMENT).kernel
-    principal = principals()[service.TOKEN]
-    calls = cycle([_call(index) for index in _order(tools, pattern)])
+    asked = _asked(tools, pattern)
+    turns = cycle(asked)
 
     def decide(count: int) -> None:
-        for call in islice(calls, count):
+        for principal, call in islice(turns, count):
             step = next(kernel.invoke(kernel.view_for(principal), call))
             if not isinstance(step, Permit):
                 raise RuntimeError(f"no permit for `{call.name}`")
 
+    decide(len(asked))  # warm: what is built when a tool is first called is not what is asked here
     return decide
 
 
-def _call(index: int) -> Call:
-    arguments: dict[str, Json] = {"itemId": f"item-{index}", "amount": 1 + index % 900, "note": "bench"}
-    return Call(service.tool_name(index), arguments, "mcp")
+def _asked(tools: int, pattern: str) -> list[tuple[Agent, Call]]:
+    """`hot`: one caller, few tools. `callers`: many callers, few tools. `uniform`: one caller, every tool."""
+    known = principals()
+    if pattern == "callers":
+        callers = [known[service.fresh_token(index)] for index in range(CALLERS)]
+    else:
+        callers = [known[service.TOKEN]]
+    calls = _calls(tools, pattern)
+    return [(callers[(turn + turn // CALLERS) % len(callers)], call) for turn, call in enumerate(calls)]
 
 
-def _order(tools: int, pattern: str) -> list[int]:
-    """`hot`: few tools in turn, spread over the catalog. `uniform`: every tool, shuffled, none soon again."""
-    if pattern == "hot":
-        hot = min(service.HOT, tools)
-        return [index * tools // hot for index in range(hot)]
-    order = list(range(tools))
+def _calls(tools: int, pattern: str) -> list[Call]:
+    """Every tool or the hot ones in turn, shuffled; no two calls alike."""
+    order = list(range(tools)) if pattern == "uniform" else service.hot(tools)
     random.Random(0).shuffle(order)  # noqa: S311  (an order, not a secret)
-    return order
+    turns = range(max(POOL, len(order)))
+    return [_call(order[turn % len(order)], 1 + turn // len(order) % service.LIMIT) for turn in turns]
+
+
+def _call(index: int, amount: int) -> Call:
+    arguments: dict[str, Json] = {**service.arguments(index, amount)}
+    return Call(service.tool_name(index), arguments, "mcp")
 
 
 def _declare(registry: Registry, name: str) -> None:

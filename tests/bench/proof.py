@@ -23,7 +23,7 @@ async def prove(name: str, passes: Callable[[Request], Awaitable[bool]]) -> None
 
 def _refused(wire: Wire) -> dict[str, Request]:
     return {
-        "token": call(wire, 0, service.STRANGER),
-        "scope": call(wire, 0, service.UNSCOPED),
-        "argument": call(wire, 0, over=True),
+        "token": call(wire, 0, token=service.STRANGER),
+        "scope": call(wire, 0, token=service.UNSCOPED),
+        "argument": call(wire, 0, service.LIMIT + 1),
     }

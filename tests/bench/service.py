@@ -62,6 +62,16 @@ def callers() -> dict[str, frozenset[str]]:
     return {TOKEN: base, UNSCOPED: base} | {fresh_token(index): base for index in range(FRESH)} | mixed
 
 
+def hot(tools: int) -> list[int]:
+    """The few tools that most calls go to, spread evenly over the catalog."""
+    count = min(HOT, tools)
+    return [index * tools // count for index in range(count)]
+
+
+def arguments(index: int, amount: int) -> dict[str, str | int]:
+    return {"itemId": f"item-{index}", "amount": amount, "note": "from the bench"}
+
+
 def scopes(token: str) -> frozenset[str]:
     return frozenset() if token == UNSCOPED else frozenset((SCOPE,))
 

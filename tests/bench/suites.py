@@ -1,6 +1,6 @@
 """The measurements of the bench: what runs together, and which ratios its medians make."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
@@ -41,7 +41,7 @@ class Result:
     extra: dict[str, float] = field(default_factory=dict[str, float])
 
 
-def loopback(settings: Settings) -> list[Result]:
+def loopback(settings: Settings) -> Iterator[Result]:
     """`tools/call` under uvicorn on 127.0.0.1: every subject, both wires, concurrency 1 and 16."""
     plan = Plan(settings.rounds, settings.seconds, warm_up=64)
     with ExitStack() as stack:
@@ -57,10 +57,10 @@ def loopback(settings: Settings) -> list[Result]:
         }
         series = interleave(lanes, plan)
     rows = _loopback_rows(series) if "nonsuch" in settings.names else []
-    return [Result("tools/call over loopback", rows, report.loopback(series), series)]
+    yield Result("tools/call over loopback", rows, report.loopback(series), series)
 
 
-def calls(settings: Settings) -> list[Result]:
+def calls(settings: Settings) -> Iterator[Result]:
     """`tools/call` in process: every subject, both wires."""
     series, counts = inprocess.calls(settings.names, Plan(settings.rounds, settings.seconds))
     rows: list[Row] = []
@@ -74,46 +74,42 @@ def calls(settings: Settings) -> list[Result]:
                 for cost in [series[f"{name} {one}"].cpu / series[f"nonsuch {one}"].cpu]
             ]
         rows.append(Row("Python and C calls of one call", counts["nonsuch"], None, at_most(200), ""))
-    return [Result("tools/call in process", rows, report.costs(series), series, counts)]
+    yield Result("tools/call in process", rows, report.costs(series), series, counts)
 
 
-def gates(settings: Settings) -> list[Result]:
+def gates(settings: Settings) -> Iterator[Result]:
     """Decisions and calls of nonsuch as the catalog grows."""
     if "nonsuch" not in settings.names:
-        return []
+        return
     series, memory = inprocess.growth(inprocess.SIZES, Plan(settings.rounds, settings.seconds))
     least, most = inprocess.SIZES[0], inprocess.SIZES[-1]
+    hot, uniform, callers = (f"gates {pattern}" for pattern in ("hot", "uniform", "callers"))
+    each_tool = f"three gates warm, every tool alike: {most:,} / {least}"
+    many = series[f"{callers} 100"].cpu / series[f"{hot} 100"].cpu
     rows = [
         Row(
-            f"three gates warm, 64 hot tools: {most:,} tools / {least}",
-            _grown(series, "gates hot", most, least),
+            f"three gates warm, hot tools: {most:,} / {least}",
+            _grown(series, hot, most, least),
             at_most(2),
         ),
-        Row(
-            f"three gates warm, every tool alike: {most:,} tools / {least}",
-            _grown(series, "gates uniform", most, least),
-        ),
+        Row(each_tool, _grown(series, uniform, most, least)),
+        Row("three gates warm, hot tools: 256 callers / 1", many),
     ]
-    rows += [
-        Row(
-            f"call in process, {one}: 1,000 tools / {least}",
-            _grown(series, f"call {one}", 1_000, least),
-            None,
-            at_most(1.15),
-        )
-        for one in wire.WIRES
-    ]
+    for one in wire.WIRES:
+        grown = _grown(series, f"call {one}", 1_000, least)
+        rows.append(Row(f"call in process, {one}: 1,000 tools / {least}", grown, None, at_most(1.15)))
     each = (memory[str(most)] - memory[str(least)]) / (most - least) / 1024
     rows.append(Row("resident memory per tool", each, None, at_most(25), "KB"))
-    return [Result("growth", rows, report.costs(series), series, memory)]
+    yield Result("growth", rows, report.costs(series), series, memory)
 
 
-def lists(settings: Settings) -> list[Result]:
+def lists(settings: Settings) -> Iterator[Result]:
     """`tools/list` at every size: repeat callers, new callers, callers with roles of their own."""
-    return [_list(settings, size) for size in settings.list_sizes]
+    for size in settings.list_sizes:
+        yield _list(settings, size)
 
 
-Suite = Callable[[Settings], list[Result]]
+Suite = Callable[[Settings], Iterator[Result]]
 SUITES: dict[str, Suite] = {"loopback": loopback, "calls": calls, "gates": gates, "lists": lists}
 
 

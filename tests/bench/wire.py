@@ -10,6 +10,9 @@ from . import service
 Wire = Literal["legacy", "modern"]
 WIRES: tuple[Wire, ...] = ("legacy", "modern")
 
+POOL = 8_192
+"""How many different calls there are: more than a memo of decisions could sensibly hold."""
+
 # ASGI's own types are untyped mappings: `Any` is the interface, not a shortcut.
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -56,12 +59,11 @@ class Request:
         }
 
 
-def call(wire: Wire, index: int, token: str = service.TOKEN, *, over: bool = False) -> Request:
-    """A `tools/call` that every subject accepts; `over` the limit, one that the policy refuses."""
+def call(wire: Wire, index: int, amount: int = 1, token: str = service.TOKEN) -> Request:
+    """A `tools/call`."""
     name = service.tool_name(index)
-    amount = service.LIMIT + 1 if over else 1 + index % 900
-    arguments = {"itemId": f"item-{index}", "amount": amount, "note": "from the bench"}
-    return _request(wire, "tools/call", {"name": name, "arguments": arguments}, token, service.MARKER, name)
+    params = {"name": name, "arguments": service.arguments(index, amount)}
+    return _request(wire, "tools/call", params, token, service.MARKER, name)
 
 
 def listing(wire: Wire, tools: int, token: str = service.TOKEN) -> Request:
@@ -70,9 +72,9 @@ def listing(wire: Wire, tools: int, token: str = service.TOKEN) -> Request:
 
 
 def calls(wire: Wire, tools: int) -> list[Request]:
-    """Calls of the hot tools, spread evenly over the catalog."""
-    hot = min(service.HOT, tools)
-    return [call(wire, index * tools // hot) for index in range(hot)]
+    """Calls of the hot tools, no two alike: no memo of decisions by argument can answer for the engine."""
+    hot = service.hot(tools)
+    return [call(wire, hot[turn % len(hot)], 1 + turn // len(hot) % service.LIMIT) for turn in range(POOL)]
 
 
 def _request(

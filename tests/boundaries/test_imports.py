@@ -19,11 +19,11 @@ def words(text: str) -> frozenset[str]:
 
 # The kernel, bottom first. A module imports what stands to its left or in a line before.
 KERNEL: Final = (
-    ("strict_json", "codes", "model", "errors", "audit"),
+    ("strict_json", "policy_text", "codes", "model", "errors", "audit"),
     ("declare", "shapes", "schema", "signatures"),
     ("catalog", "steps"),
-    ("boot", "compile", "cedar"),
-    ("policies", "judge"),
+    ("boot", "compile", "cedar", "links"),
+    ("policies", "loader", "judge"),
     ("view",),
     ("gates",),
 )

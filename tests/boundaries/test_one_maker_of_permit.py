@@ -53,7 +53,7 @@ Parents = Mapping[ast.AST, ast.AST]
 
 
 def one_maker(tree: Tree) -> list[str]:
-    """``Permit`` is called in the gates, declared in the steps, and elsewhere only matched or annotated."""
+    """``Permit`` and ``Load`` are called in the gates, and elsewhere only matched or annotated."""
     found: list[str] = []
     for path, source in sorted(tree.items()):
         module = ast.parse(source, path)
@@ -65,31 +65,31 @@ def one_maker(tree: Tree) -> list[str]:
 
 def _misuse(path: str, node: ast.AST, parents: Parents) -> str:
     match node:
-        case ast.ClassDef(name="Permit") if path != DECLARES:
-            return "declares another Permit"
-        case ast.alias(name="Permit", asname=str()):
-            return "renames Permit"
+        case ast.ClassDef(name="Permit" | "Load" as name) if path != DECLARES:
+            return f"declares another {name}"
+        case ast.alias(name="Permit" | "Load" as name, asname=str()):
+            return f"renames {name}"
         case ast.alias(name="*"):
             return "imports every name of a module"
-        case ast.Constant(value="Permit"):
-            return "names Permit by its text"
-        case ast.Name(id="Permit") | ast.Attribute(attr="Permit"):
-            return _use(path, node, parents)
+        case ast.Constant(value="Permit" | "Load" as name):
+            return f"names {name} by its text"
+        case ast.Name(id="Permit" | "Load" as name) | ast.Attribute(attr="Permit" | "Load" as name):
+            return _use(path, node, name, parents)
         case _:
             return ""
 
 
-def _use(path: str, node: ast.AST, parents: Parents) -> str:
+def _use(path: str, node: ast.AST, name: str, parents: Parents) -> str:
     parent = parents[node]
     match parent:
         case ast.Call() if parent.func is node:
-            return "" if path == MAKES else "makes a Permit"
+            return "" if path == MAKES else f"makes a {name}"
         case ast.ClassDef():
-            return "subclasses Permit"
+            return f"subclasses {name}"
         case ast.MatchClass():
             return ""
         case _:
-            return "" if _is_annotation(path, node, parents) else "hands Permit around"
+            return "" if _is_annotation(path, node, parents) else f"hands {name} around"
 
 
 def _is_annotation(path: str, node: ast.AST, parents: Parents) -> bool:
@@ -199,7 +199,15 @@ def _for_a_step(node: ast.AST, parents: Parents) -> bool:
 
 
 def test_only_the_gates_construct_a_permit() -> None:
+    """Nor a ``Load``, the other step for which the edge starts application code."""
     assert one_maker(package()) == []
+
+
+def test_the_gates_load_by_a_loader() -> None:
+    """A ``Load`` runs what it is given: with a handler in place of a loader it would be a permit."""
+    calls = [node for node in ast.walk(ast.parse(package()[MAKES])) if isinstance(node, ast.Call)]
+    loads = [ast.unparse(call.args[0]) for call in calls if ast.unparse(call.func) == "Load"]
+    assert loads == ["entry.resource.loader"]
 
 
 def test_nothing_copies_a_permit() -> None:
@@ -239,9 +247,12 @@ USES: Final = {
     "P: object = Permit": "hands Permit around",
     "made = map(Permit, entries)": "hands Permit around",
     "def make(kind=Permit): ...": "hands Permit around",
-    "Step = Load | Permit": "hands Permit around",
+    "Step = Audit | Permit": "hands Permit around",
     "made = getattr(steps, 'Permit')(entry)": "names Permit by its text",
     "made = vars(steps)['Permit'](entry)": "names Permit by its text",
+    "step = Load(entry.handler, given, who)": "makes a Load",
+    "class Lax(steps.Load): ...": "subclasses Load",
+    "from ..kernel.steps import Load as L": "renames Load",
 }
 
 

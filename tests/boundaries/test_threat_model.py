@@ -70,7 +70,7 @@ GOOD: Final[Files] = {
     "threat-model/README.md": "See `kernel/cedar.py` and `tests/`.\n",
     "kernel/cedar.py": "LIMIT: int = 1\ndef decide(): ...\nclass Engine:\n    def ask(self): ...\n",
     "tests/test_cedar.py": TEST,
-    "tests/mutants/table.py": 'MUTANTS = {"M01": shows_everything}\n',
+    "tests/mutants/table.py": 'ALL = (_mutant("M01", "shows M03"), Mutant("late", "late"), other("M02"))\n',
     "lock": "",
 }
 
@@ -103,6 +103,7 @@ def source_of_test(text: str) -> Files:
         row("", "", OPEN),
         row('tests = ["tests/test_cedar.py::test_it_denies", ', "tests = [", OPEN),
         row('["M01"]', "[]"),
+        row('["M01"]', '["late"]'),
         {"tests/mutants/table.py": None},
         source_of_test(f"class TestCedar:\n    {TEST.splitlines()[0]}\n{TEST}"),
         source_of_test(
@@ -242,8 +243,14 @@ BROKEN: Final[dict[str, tuple[Mapping[str, str | None], list[str]]]] = {
         row(ROW, ROW + ROW.replace("DEC-001", "VIS-001")),
         ["NS-VIS-001: decision.toml holds the area DEC"],
     ),
-    "a mutant that nobody made": (row("M01", "M02"), ["NS-DEC-001: mutant `M02` is not in tests/mutants"]),
-    "a mutant of another form": (row('"M01"', '"all"'), ["NS-DEC-001: mutant `all` is no id MNN"]),
+    "a mutant that nobody made": (
+        row("M01", "M02"),
+        ["NS-DEC-001: mutant `M02` is not in tests/mutants/table.py"],
+    ),
+    "a mutant that a text mentions": (
+        row("M01", "M03"),
+        ["NS-DEC-001: mutant `M03` is not in tests/mutants/table.py"],
+    ),
     "a key that is missing": (
         row('asset = "every forbid policy"\n', ""),
         ["decision.toml row 1: `asset` is missing"],

@@ -18,7 +18,9 @@ def test_an_id_is_printable_and_short(make: Any, bad: str) -> None:
 
 
 @pytest.mark.parametrize("make", MAKERS)
-@pytest.mark.parametrize("good", ["a", "x" * 512, "O'Brien", 'a"; permit(principal, action, resource)//', "é"])
+@pytest.mark.parametrize(
+    "good", ["a", "x" * 512, "O'Brien", 'a"; permit(principal, action, resource)//', "é"]
+)
 def test_an_id_may_hold_what_code_looks_like(make: Any, good: str) -> None:
     assert make(good).id == good
 
@@ -38,9 +40,9 @@ def test_a_name_is_a_string(make: Any, name: str) -> None:
 
 
 @pytest.mark.parametrize("make", MAKERS)
-@pytest.mark.parametrize("org", ["\ud800", 5, "x" * 100_000])
+@pytest.mark.parametrize("org", ["\ud800", 5])
 def test_an_organisation_is_as_printable_as_an_id(make: Any, org: Any) -> None:
-    """It is an attribute that policies compare: what the engine cannot be told must not become a principal."""
+    """Policies compare it: what the engine cannot be told must not become a principal."""
     with pytest.raises(PrincipalInvalid):
         make("a", org=org)
 
@@ -60,7 +62,7 @@ def test_a_person_has_no_limit_of_scopes_and_an_agent_has_none() -> None:
 def test_principals_are_frozen_values() -> None:
     assert Agent("a", roles={"r"}) == Agent("a", roles=("r",))
     assert len({Agent("a"), Agent("a"), Human("a")}) == 2
-    assert Agent("a") != Human("a")
+    assert len({Agent("a"), Human("a")}) == 2
     for name in ("id", "roles", "org", "scopes", "acts_for"):
         with pytest.raises(AttributeError):
             setattr(Agent("a"), name, None)

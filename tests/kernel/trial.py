@@ -1,4 +1,4 @@
-"""Small apps and small worlds for tests: declarations in, a kernel or its faults out; steps answered by a spy.
+"""Small apps and small worlds for tests: declarations in, a kernel or its faults out; a spy answers steps.
 
 Knows nothing of any one test.
 """
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from pydantic import BaseModel
 
 from nonsuch import Agent, App, BootError, Human, Principal, Registry, define_app_mcp
 from nonsuch.kernel.errors import Fault
@@ -19,6 +20,7 @@ from nonsuch.kernel.steps import Answer, Audit, Load, Permit, Raised, Returned, 
 from nonsuch.kernel.strict_json import Json
 
 T = TypeVar("T")
+M = TypeVar("M", bound=BaseModel)
 
 NOBODY = Agent("nobody")
 EDITOR = Agent("ed", roles={"editor"})
@@ -26,7 +28,8 @@ EDITOR = Agent("ed", roles={"editor"})
 
 def boot(registry: Registry, **given: Any) -> App:
     """Boot an app named ``trial`` that serves what is exposed."""
-    return define_app_mcp(registry, **{"name": "trial", "include": "exposed", **given})
+    settings: dict[str, Any] = {"name": "trial", "include": "exposed", **given}
+    return define_app_mcp(registry, **settings)
 
 
 def faults(registry: Registry, **given: Any) -> list[Fault]:
@@ -41,6 +44,11 @@ def folder(at: Path, **texts: str) -> Path:
     for name, text in texts.items():
         (at / f"{name}.cedar").write_text(text)
     return at
+
+
+def unchecked(model: type[M], **values: Any) -> M:
+    """Return a value that was never validated, as applications make them of database rows."""
+    return model.model_construct(**values)
 
 
 @dataclass

@@ -12,7 +12,6 @@ from .press import VECTORS
 from .wire import Answer, Request
 
 
-
 @dataclass(frozen=True, slots=True)
 class Case:
     """One request and its answer, as another language could read them."""

@@ -1,0 +1,48 @@
+"""policies/README.md says what the shipped policies say, and each of them answers one gate."""
+
+from __future__ import annotations
+
+import re
+
+from .policies_readme import OPENING, PAGE, render, shipped
+
+MADE_UP = {
+    "b.cedarschema": "// The types.\n\nentity Agent;\n",
+    "a.cedar": (
+        "// Gate 3: a file\n// in two lines.\n\n"
+        "// Nobody may.\n// Not once.\n"
+        '@id("no")\n@reason("no")\nforbid (principal, action == Action::"post", resource);\n\n'
+        '@id("yes")\npermit (\n  principal,\n  action == Action::"see",\n  resource\n)\n'
+        "when { principal.a || principal.b };\n"
+    ),
+}
+
+
+def test_the_page_is_what_the_policies_say() -> None:
+    """A stale page fails: run ``python -m tests.boundaries.policies_readme``."""
+    assert PAGE.read_text() == render(shipped())
+
+
+def test_every_shipped_policy_is_on_the_page_with_one_gate() -> None:
+    """A policy of the base answers visibility or scope: what permits a call is the app's own."""
+    declared = {ident for text in shipped().values() for ident in re.findall(r'@id\("(.*?)"\)', text)}
+    rows = re.findall(r"^\| `(.*?)` \| (permit|forbid) \| (.*?) \|", PAGE.read_text(), re.MULTILINE)
+    assert declared == {ident for ident, _, _ in rows}
+    assert {gate for _, _, gate in rows} == {"visibility", "scope"}
+
+
+def test_the_page_of_made_up_policies() -> None:
+    assert render(MADE_UP) == OPENING + (
+        "\n## [a.cedar](a.cedar)\n\nGate 3: a file in two lines.\n\n"
+        "| policy | effect | gate | what it says |\n|---|---|---|---|\n"
+        "| `no` | forbid | policy | Nobody may. Not once. |\n"
+        '| `yes` | permit | visibility | `permit (principal, action == Action::"see", resource) '
+        "when { principal.a \\|\\| principal.b }` |\n"
+        "\n## [b.cedarschema](b.cedarschema)\n\nThe types.\n"
+    )
+
+
+def test_another_text_is_another_page() -> None:
+    """Or the first test could not fail."""
+    changed = {name: text.replace("permit (", "forbid (") for name, text in shipped().items()}
+    assert render(changed) != PAGE.read_text()

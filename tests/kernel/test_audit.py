@@ -1,0 +1,97 @@
+"""One event for each outcome: who, what, how it ended and by which code; no payload, whatever it was."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+
+from nonsuch import Agent, Human, Principal
+from nonsuch.kernel.audit import AuthRefused, ToolCall, tool_call
+from nonsuch.kernel.model import (
+    Failed,
+    Hidden,
+    InvalidArguments,
+    Issue,
+    Ok,
+    Outcome,
+    PolicyDenied,
+    PolicyError,
+    ScopeDenied,
+    Surface,
+)
+
+SENTINEL = "s3ntinel"
+AGENT = Agent("a", roles={SENTINEL}, org=SENTINEL, scopes={SENTINEL})
+
+EVENTS: dict[str, tuple[Outcome, ToolCall]] = {
+    "ok": (Ok(SENTINEL.encode()), ToolCall("t", "ok", "mcp", "a", "agent")),
+    "hidden": (Hidden(SENTINEL), ToolCall("t", "hidden", "mcp", "a", "agent", code="X_MCP_TOOL_UNKNOWN")),
+    "scope": (
+        ScopeDenied("posts:write"),
+        ToolCall("t", "scope-denied", "mcp", "a", "agent", scope="posts:write", code="X_MCP_SCOPE_DENIED"),
+    ),
+    "arguments": (
+        InvalidArguments((Issue(SENTINEL, SENTINEL),)),
+        ToolCall("t", "invalid-args", "mcp", "a", "agent", code="X_INPUT_INVALID"),
+    ),
+    "policy": (
+        PolicyDenied("X_OWN", SENTINEL, SENTINEL, SENTINEL, ("p", "q")),
+        ToolCall("t", "policy-denied", "mcp", "a", "agent", code="X_OWN", policies=("p", "q")),
+    ),
+    "policy error": (
+        PolicyError(("p",)),
+        ToolCall("t", "policy-error", "mcp", "a", "agent", code="X_FORBIDDEN", policies=("p",)),
+    ),
+    "failed": (
+        Failed("X_LATE", SENTINEL, SENTINEL, SENTINEL),
+        ToolCall("t", "failed", "mcp", "a", "agent", code="X_LATE"),
+    ),
+}
+
+
+def test_every_outcome_has_an_event() -> None:
+    assert {type(outcome) for outcome, _ in EVENTS.values()} == set(Outcome.__args__)
+
+
+@pytest.mark.parametrize("name", EVENTS)
+def test_the_event_of_an_outcome(name: str) -> None:
+    outcome, event = EVENTS[name]
+    told = tool_call(AGENT, "t", "mcp", outcome)
+    assert told == event
+    assert SENTINEL not in repr(told)
+
+
+@pytest.mark.parametrize(
+    ("who", "caller", "kind", "person"),
+    [
+        (Agent("a"), "a", "agent", None),
+        (Human("h"), "h", "human", None),
+        (Human("h").delegate("a"), "a", "agent", "h"),
+    ],
+)
+def test_who_called_and_for_whom(who: Principal, caller: str, kind: str, person: str | None) -> None:
+    told = tool_call(who, "t", "mcp", Ok(b""))
+    assert (told.caller, told.caller_kind, told.acts_for) == (caller, kind, person)
+
+
+@pytest.mark.parametrize("surface", ["mcp", "http", "agent"])
+def test_where_it_was_called(surface: Surface) -> None:
+    assert tool_call(AGENT, "t", surface, Ok(b"")).surface == surface
+
+
+def test_a_name_is_cut() -> None:
+    """The name of an unknown tool is what a caller sent."""
+    assert tool_call(AGENT, "x" * 128, "mcp", Hidden("")).tool == "x" * 128
+    assert tool_call(AGENT, "x" * 129, "mcp", Hidden("")).tool == "x" * 128
+    assert tool_call(AGENT, "x" * 10_000_000, "mcp", Hidden("")).tool == "x" * 128
+
+
+def test_an_event_has_no_room_for_a_payload() -> None:
+    names = "tool outcome surface caller caller_kind acts_for scope code policies declared kind"
+    assert [each.name for each in fields(ToolCall)] == names.split()
+    assert [each.name for each in fields(AuthRefused)] == ["reason", "status", "address", "path", "kind"]
+    assert (ToolCall("t", "ok", "mcp", "a", "agent").kind, AuthRefused("no-token", 401, None, "/").kind) == (
+        "tool-call",
+        "auth-refused",
+    )

@@ -1,0 +1,246 @@
+"""Runs bounded properties against every mutant and against the real code. Knows no kernel.
+
+A mutant is killed by the first property that fails; the real code has to survive all of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final, cast
+
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from ..properties import test_agent_within_human as within
+from ..properties import test_hidden_and_absent_leave_one_trace as one_trace
+from ..properties import test_one_judge as one_judge
+from ..properties.test_hidden_is_absent import HiddenIsAbsent, walk
+from ..properties.two_worlds import HIDDEN_NAMES
+from .rewrite import Stale, applied
+from .table import MUTANTS, Mutant
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+RESULTS: Final = Path(__file__).resolve().parent / "results"
+REAL: Final = Mutant("real", "nothing", ())
+
+
+@dataclass(slots=True)
+class Counted:
+    """How many examples a property saw."""
+
+    examples: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """One bounded run of a promise's property; it raises when the promise is broken."""
+
+    name: str
+    run: Callable[[Counted], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Killed:
+    """What came of one mutant. ``by`` is empty for a survivor; ``stale`` says why it could not run."""
+
+    mutant: str
+    breaks: str
+    by: tuple[str, ...]
+    examples: int
+    seconds: float
+    stale: str = ""
+
+    @property
+    def killer(self) -> str:
+        """What killed it, in words."""
+        return "; ".join(self.by) or self.stale or "-"
+
+
+def bounded(examples: int, steps: int = 15) -> settings:
+    """A short, repeatable profile that does not explain or shrink."""
+    return settings(
+        max_examples=examples,
+        stateful_step_count=steps,
+        deadline=None,
+        derandomize=True,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
+        print_blob=False,
+    )
+
+
+def _walked(count: Counted) -> None:
+    count.examples += 1
+    walk(("edit", "over"), HIDDEN_NAMES[:3], scoped=True)
+    count.examples += 1
+    walk(("none", "part", "view"), HIDDEN_NAMES[3:5], scoped=False)
+
+
+def _explored(count: Counted) -> None:
+    class Counting(HiddenIsAbsent):
+        def __init__(self) -> None:
+            super().__init__()
+            count.examples += 1
+
+    run_state_machine_as_test(Counting, settings=bounded(25))
+
+
+def _drawn(test: object, examples: int) -> Callable[[Counted], None]:
+    """A `@given` test under the short profile, counting its examples."""
+
+    def run(count: Counted) -> None:
+        held = cast("Any", test)
+        inner = held.hypothesis.inner_test
+
+        def counting(*arguments: object, **named: object) -> None:
+            count.examples += 1
+            inner(*arguments, **named)
+
+        before = held._hypothesis_internal_use_settings
+        held.hypothesis.inner_test = counting
+        held._hypothesis_internal_use_settings = bounded(examples)
+        try:
+            held()
+        finally:
+            held.hypothesis.inner_test = inner
+            held._hypothesis_internal_use_settings = before
+
+    return run
+
+
+def _judged(count: Counted) -> None:
+    count.examples += 1
+    one_judge.walk()
+    one_judge.test_a_request_that_cannot_be_judged_is_denied_as_an_error()
+
+
+def _traced(count: Counted) -> None:
+    count.examples += 1
+    one_trace.over_mcp(HIDDEN_NAMES[:3], ("edit", "over"), one_trace.SHAPES[:2])
+    one_trace.over_http(HIDDEN_NAMES[:3], ("edit", "view"), one_trace.SHAPES[:2])
+
+
+PROPERTIES: Final = (
+    Property("hidden is absent, walked", _walked),
+    Property("one judge, walked", _judged),
+    Property("one trace", _traced),
+    Property("one judge, explored", _drawn(one_judge.test_every_outcome_is_the_one_that_the_rules_give, 80)),
+    Property("missing is foreign", _drawn(one_judge.test_a_missing_row_and_a_foreign_row_are_one_answer, 40)),
+    Property("agent within human, seen", _drawn(within.test_what_an_agent_is_shown_its_human_may_see, 60)),
+    Property("agent within human, done", _drawn(within.test_what_an_agent_is_allowed_its_human_is_too, 60)),
+    Property("hidden is absent, explored", _explored),
+)
+
+
+def judge(mutant: Mutant, *, everything: bool) -> Killed:
+    """Run the properties against one mutant: until one fails, or all of them."""
+    started, count, by = time.monotonic(), Counted(), list[str]()
+    try:
+        with applied(mutant.edits):
+            for each in PROPERTIES:
+                if fails(each, count):
+                    by.append(each.name)
+                    if not everything:
+                        break
+    except Stale as stale:
+        return Killed(mutant.name, mutant.breaks, (), 0, 0.0, str(stale))
+    seconds = round(time.monotonic() - started, 1)
+    return Killed(mutant.name, mutant.breaks, tuple(by), count.examples, seconds)
+
+
+def fails(each: Property, count: Counted) -> bool:
+    """Whether a property is broken. Any exception breaks it: a mutant may crash."""
+    try:
+        each.run(count)
+    except Stale:
+        raise
+    except Exception:  # noqa: BLE001 - whatever a mutant raises shows that it is seen
+        return True
+    return False
+
+
+def run(mutants: Sequence[Mutant], *, everything: bool, shares: int) -> list[Killed]:
+    """Judge mutants in a few processes of their own."""
+    command = [sys.executable, "-m", f"{__package__}.runner", *(["--everything"] if everything else [])]
+    processes = [
+        subprocess.Popen(
+            [*command, "--share", *(mutant.name for mutant in mutants[at::shares])],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for at in range(shares)
+    ]
+    lines = [process.communicate()[0] for process in processes]
+    if any(process.returncode for process in processes):
+        raise RuntimeError("a process that judges mutants ended early; its words are above")
+    found = {each.mutant: each for text in lines for each in map(_read, text.splitlines())}
+    return [found[mutant.name] for mutant in mutants]
+
+
+def _read(line: str) -> Killed:
+    held = json.loads(line)
+    held["by"] = tuple(held["by"])
+    return Killed(**held)
+
+
+def table(results: Iterable[Killed]) -> str:
+    """The results as text: mutant, what it breaks, what killed it, after how many examples."""
+    rows = [
+        (
+            each.mutant,
+            "; ".join(each.by) or each.stale or "-",
+            str(each.examples),
+            str(each.seconds),
+            each.breaks,
+        )
+        for each in results
+    ]
+    head = ("mutant", "killed by", "examples", "seconds", "breaks")
+    widths = [max(len(row[at]) for row in (head, *rows)) for at in range(4)]
+    return "\n".join(
+        "  ".join(text.ljust(width) for text, width in zip(row, [*widths, 0], strict=True)).rstrip()
+        for row in (head, *rows)
+    )
+
+
+def write(results: Iterable[Killed]) -> Path:
+    """Leave the results as JSON for other checks."""
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / "mutants.json"
+    path.write_text(json.dumps([asdict(each) for each in results], indent=2) + "\n")
+    return path
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Judge the real code and every mutant, or with ``--share`` some of them, one JSON line each."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--everything", action="store_true", help="do not stop at the first killer")
+    parser.add_argument("--shares", type=int, default=2)
+    parser.add_argument("--only", nargs="*", help="mutants by name")
+    parser.add_argument("--share", nargs="*")
+    given = parser.parse_args(arguments)
+    named = {mutant.name: mutant for mutant in (REAL, *MUTANTS)}
+    if given.share is not None:
+        logging.disable(logging.CRITICAL)
+        for name in given.share:
+            sys.stdout.write(json.dumps(asdict(judge(named[name], everything=given.everything))) + "\n")
+            sys.stdout.flush()
+        return 0
+    chosen = [named[name] for name in given.only] if given.only else list(named.values())
+    results = run(chosen, everything=given.everything, shares=given.shares)
+    sys.stdout.write(f"{table(results)}\nwritten to {write(results)}\n")
+    return int(any(bool(each.stale) or bool(each.by) is (each.mutant == "real") for each in results))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

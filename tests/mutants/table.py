@@ -1,0 +1,443 @@
+"""Every mutant: a kernel or an adapter with one promise broken, as edits of the real source.
+
+Numbers with an M are those of the list of leaks that a suite must see; the others are ours. Runs nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from .rewrite import Edit, PolicyEdit
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One broken program."""
+
+    name: str
+    breaks: str
+    edits: tuple[Edit | PolicyEdit, ...]
+
+
+_INVOKE: Final = "kernel.gates:Kernel.invoke"
+_DECIDE: Final = "kernel.gates:_decide"
+_CALL: Final = "adapters.mcp.server:_call"
+_LIST: Final = "adapters.mcp.server:_list"
+_POST: Final = "adapters.http.invoke:serve"
+_PERMITS: Final = "kernel.judge:Judge.permits"
+_ALL: Final = "kernel.judge:Judge._all"
+_CEDAR: Final = "kernel.cedar:_decision"
+_MISS: Final = "outcome: Outcome = Hidden(call.name)"
+_REPLY: Final = (
+    "return answer(ident, message.revision, name, entry, outcome, server.audience, server.tail(message))"
+)
+_ANSWER: Final = _REPLY.removeprefix("return ")
+_SECRET: Final = 'entry is None and server.kernel.catalog.declares(name, "mcp")'
+_FOUND: Final = "entry = view.find(call.name, call.surface)"
+_KNOWN: Final = (
+    "(lambda known: known[0] if known else None)([each for each in self.catalog.entries "
+    'if call.name == (each.path if call.surface == "http" else each.name)])'
+)
+
+
+def _mutant(name: str, breaks: str, *edits: tuple[str, str, str]) -> Mutant:
+    places = dict.fromkeys(where for where, _, _ in edits)
+    changes = {place: tuple((old, new) for where, old, new in edits if where == place) for place in places}
+    return Mutant(name, breaks, tuple(Edit(where, each) for where, each in changes.items()))
+
+
+MUTANTS: Final = (
+    # hidden is absent
+    _mutant(
+        "M01",
+        "a hidden tool is forbidden, an absent one unknown",
+        (
+            _INVOKE,
+            _MISS,
+            f"{_MISS} if not self.catalog.declares(call.name, call.surface) "
+            'else PolicyDenied("X_FORBIDDEN", "not yours", "ask", "ask")',
+        ),
+    ),
+    _mutant(
+        "M02",
+        "a hidden tool has another message",
+        (_CALL, _REPLY, _REPLY.replace("name,", f'name + (" " if {_SECRET} else ""),', 1)),
+    ),
+    _mutant(
+        "M03",
+        "a hidden tool's error has data",
+        (
+            _CALL,
+            _REPLY,
+            f"reply = {_ANSWER}\n    return Reply(reply.status, "
+            f"""reply.body.replace(b'"error":{{', b'"error":{{"data":1,') if {_SECRET} else reply.body)""",
+        ),
+    ),
+    _mutant(
+        "M04",
+        "a hidden tool has another HTTP status",
+        (
+            _CALL,
+            _REPLY,
+            f"reply = {_ANSWER}\n"
+            f"    return Reply(403 if {_SECRET} else reply.status, reply.body, reply.headers)",
+        ),
+    ),
+    _mutant(
+        "M07",
+        "arguments are judged before visibility",
+        (
+            _INVOKE,
+            _MISS,
+            f"known = {_KNOWN}\n            given = known.input.parse(call.arguments) if known else None\n"
+            "            outcome: Outcome = Hidden(call.name)\n"
+            "            if isinstance(given, Invalid):\n"
+            "                outcome = InvalidArguments(given.issues)",
+        ),
+    ),
+    _mutant(
+        "M08",
+        "scope is judged before visibility",
+        (
+            _INVOKE,
+            _MISS,
+            f"known = {_KNOWN}\n            short = known and known.scope and not "
+            "self.judge.presents(view.caller, known.scope).allow\n"
+            "            outcome: Outcome = ScopeDenied(known.scope) if short else Hidden(call.name)",
+        ),
+    ),
+    _mutant(
+        "M11",
+        "the list has a total of all tools",
+        (_LIST, "tail = CACHE", "tail = b',\"total\":%d' % len(server.kernel.catalog.tools) + CACHE"),
+    ),
+    _mutant(
+        "M14",
+        "the list has an ETag of the full catalog",
+        (
+            _LIST,
+            "return result(ident, b'{\"tools\":%b%b}' % (server.listing.tools(view.table), tail))",
+            "reply = result(ident, b'{\"tools\":%b%b}' % (server.listing.tools(view.table), tail))\n"
+            "    tag = str(len(server.kernel.catalog.entries))\n"
+            '    return Reply(reply.status, reply.body, (("etag", tag),))',
+        ),
+    ),
+    _mutant(
+        "M17",
+        "instructions see all tools",
+        (
+            "adapters.mcp.server:_instructions",
+            "text = text(view)",
+            "table = type(view.table)({each.name: each for each in server.kernel.catalog.entries}, {})\n"
+            "            text = text(View(view.caller, table))",
+        ),
+    ),
+    _mutant(
+        "M22",
+        "a name is found whatever its case",
+        (
+            "kernel.view:View.find",
+            ".get(name)",
+            ".get({each.lower(): each for each in (*self.table.paths, *self.table.tools)}"
+            ".get(name.lower(), name))",
+        ),
+    ),
+    _mutant(
+        "M23",
+        "an unknown name suggests near ones, of all tools",
+        (
+            _CALL,
+            _REPLY,
+            'near = __import__("difflib").get_close_matches('
+            "name, sorted(server.kernel.catalog.tools), 1)\n    "
+            + _REPLY.replace("name,", 'name + " " + ", ".join(near),', 1),
+        ),
+    ),
+    _mutant(
+        "M33",
+        "a name is found in compatibility form",
+        (
+            "kernel.view:View.find",
+            ".get(name)",
+            '.get(__import__("unicodedata").normalize("NFKC", name))',
+        ),
+    ),
+    _mutant(
+        "M34",
+        "the cache scope depends on filtering",
+        (
+            _LIST,
+            "tail = CACHE + server.meta",
+            "tail = (CACHE if len(view.table.tools) < len(server.kernel.catalog.tools) else "
+            'CACHE.replace(b"private", b"public")) + server.meta',
+        ),
+    ),
+    _mutant(
+        "M35",
+        "the order of the list depends on hidden tools",
+        (
+            "kernel.view:Viewer._build",
+            "seen = [entry for entry in self._catalog.entries if entry.audience in audiences]",
+            "size = len(self._catalog.entries)\n"
+            "        seen = [entry for entry in self._catalog.entries if entry.audience in audiences]\n"
+            "        seen.sort(key=lambda entry: sum(entry.name.encode()) % size)",
+        ),
+        (
+            "adapters.mcp.describe:_ordered",
+            "return sorted(entries, key=lambda entry: entry.name)",
+            "return list(entries)",
+        ),
+    ),
+    _mutant(
+        "M37",
+        "one catalog is kept for all callers",
+        (
+            "kernel.view:Viewer.view_for",
+            "self._table(self._judge.visible(caller))",
+            'self.__dict__.setdefault("kept", self._table(self._judge.visible(caller)))',
+        ),
+    ),
+    _mutant(
+        "M38",
+        "a predicate that raises is an internal error",
+        ("kernel.judge:_admits", "return False", "raise"),
+    ),
+    _mutant(
+        "M40",
+        "a capability is there for hidden tools only",
+        (
+            "adapters.mcp.server:_initialize",
+            '"capabilities": {"tools": {}},',
+            '"capabilities": {"tools": {}} if len(view.table.tools) == len(server.kernel.catalog.tools) '
+            'else {"tools": {}, "logging": {}},',
+        ),
+    ),
+    _mutant(
+        "M46",
+        "what is visible is remembered by id, past a revoke",
+        (
+            "kernel.view:Viewer.view_for",
+            "self._judge.visible(caller)",
+            'self.__dict__.setdefault("kept", {}).setdefault(principal.id, self._judge.visible(caller))',
+        ),
+    ),
+    _mutant(
+        "M48",
+        "a hidden path knows its methods",
+        (
+            _POST,
+            "return _unknown(server)",
+            "return Reply(405) if server.kernel.catalog.declares(head.path.removeprefix(server.prefix), "
+            '"http") else _unknown(server)',
+        ),
+    ),
+    _mutant(
+        "early-404",
+        "an absent path is unknown before anybody is authenticated",
+        (
+            _POST,
+            "who = yield from",
+            "if not server.kernel.catalog.declares(head.path.removeprefix(server.prefix), 'http'):\n"
+            "        return _unknown(server)\n    who = yield from",
+        ),
+    ),
+    _mutant(
+        "body-of-hidden",
+        "the body of an absent path is never read",
+        (
+            _POST,
+            "if isinstance(arguments, Reply):",
+            "if not server.kernel.catalog.declares(head.path.removeprefix(server.prefix), 'http'):\n"
+            "        return _unknown(server)\n    if isinstance(arguments, Reply):",
+        ),
+    ),
+    _mutant(
+        "notified",
+        "the notification form tells hidden from absent",
+        (
+            "adapters.mcp.server:serve",
+            "return Reply(202)",
+            "return Reply(200 if message.params.get('name') in server.kernel.catalog.tools else 202)",
+        ),
+    ),
+    _mutant(
+        "http-unfiltered",
+        "HTTP asks nobody whether the path is visible",
+        (
+            "adapters.http.invoke:_invoke",
+            "outcome = yield from",
+            "table = type(view.table)({}, {each.path: each for each in server.kernel.catalog.entries})\n"
+            "    view = type(view)(view.caller, table)\n    outcome = yield from",
+        ),
+    ),
+    _mutant(
+        "fallback",
+        "a view that misses falls back to the catalog",
+        (_INVOKE, _FOUND, f"{_FOUND} or {_KNOWN}"),
+    ),
+    _mutant(
+        "late-deny",
+        "what is hidden is refused by policy, with its permission named",
+        (_INVOKE, _FOUND, f"{_FOUND} or (self.judge.visible(view.caller) and {_KNOWN})"),
+    ),
+    _mutant(
+        "second-look",
+        "a name that misses is looked up once more, in all tools",
+        (
+            _INVOKE,
+            _MISS,
+            f"known = {_KNOWN}\n            known and hash(known)\n            {_MISS}",
+        ),
+    ),
+    _mutant(
+        "asks-for-known",
+        "Cedar is asked about registered names only",
+        (
+            _INVOKE,
+            _MISS,
+            f"known = {_KNOWN}\n"
+            '            known and self.judge.permits(view.caller, known, None, "", "{}")\n'
+            f"            {_MISS}",
+        ),
+    ),
+    # an agent never exceeds its human
+    _mutant(
+        "agent-alone-sees",
+        "visibility and scope ask the agent only",
+        (_ALL, "parties(caller.principal)", "parties(caller.principal)[:1]"),
+    ),
+    _mutant(
+        "agent-alone-acts",
+        "policy asks the agent only",
+        (_PERMITS, "parties(caller.principal)", "parties(caller.principal)[:1]"),
+    ),
+    _mutant(
+        "human-alone-acts",
+        "policy asks the human only",
+        (_PERMITS, "parties(caller.principal)", "parties(caller.principal)[-1:]"),
+    ),
+    _mutant(
+        "either-sees",
+        "one of the two parties is enough to see",
+        (_ALL, "if not decision.allow:", "if decision.allow:"),
+    ),
+    # one judge, failing closed
+    _mutant(
+        "M42",
+        "whatever is not Deny is Allow, and a request that cannot be judged has no error",
+        (_CEDAR, 'errors = errors or ("<request>",)', "errors = ()"),
+        (_CEDAR, "answer.decision is cedarpy.Decision.Allow", "answer.decision is not cedarpy.Decision.Deny"),
+    ),
+    _mutant("M43", "errors of policies are ignored", (_CEDAR, "if errors:", "if False:")),
+    _mutant(
+        "M44",
+        "the policy is asked about the raw arguments, not the typed input",
+        (
+            _DECIDE,
+            "context = judge.context(entry, given)",
+            'context = __import__("json").dumps({"args": dict(call.arguments)})',
+        ),
+    ),
+    _mutant(
+        "no-context",
+        "the policy is asked without arguments",
+        ("kernel.judge:Judge.context", "encode_fields(self.gate(entry).fields, input)", "{}"),
+    ),
+    _mutant(
+        "scope-prefix",
+        "a scope is presented by its prefix",
+        (
+            "kernel.judge:Judge._presents",
+            "return self._all(",
+            "if any(scope.startswith(each) for each in caller.principal.scopes or ()):\n"
+            "            return Decision(True)\n        return self._all(",
+        ),
+    ),
+    _mutant(
+        "scope-skipped",
+        "no scope is asked for",
+        (_DECIDE, "if entry.scope is not None:", "if False:"),
+    ),
+    Mutant(
+        "session-less",
+        "a scope is presented by any set of scopes",
+        (PolicyEdit("principal has scopes && principal.scopes.contains(resource)", "principal has scopes"),),
+    ),
+    _mutant(
+        "arguments-last",
+        "arguments are judged before scope",
+        (
+            _DECIDE,
+            "if entry.scope is not None:",
+            "early = entry.input.parse(call.arguments)\n    if isinstance(early, Invalid):\n"
+            "        return InvalidArguments(early.issues)\n    if entry.scope is not None:",
+        ),
+    ),
+    _mutant(
+        "missing-is-told",
+        "a missing row is not found, for everyone",
+        (
+            _DECIDE,
+            "if not decision.allow:",
+            'if missing:\n        return _failed("X_NOT_FOUND")\n    if not decision.allow:',
+        ),
+    ),
+    _mutant(
+        "missing-runs",
+        "a missing row is no reason not to run",
+        (_DECIDE, "if missing:", "if False:"),
+    ),
+    _mutant(
+        "truthy",
+        "a predicate admits by any truth",
+        ("kernel.judge:_admits", "ask(party) is True", "bool(ask(party))"),
+    ),
+    _mutant(
+        "forbids-lost",
+        "a slice holds no forbid",
+        (
+            "kernel.policies:Index.slice",
+            "for policy in self._by_head.get(head, ())",
+            "for policy in self._by_head.get(head, ()) if policy.permit",
+        ),
+    ),
+    _mutant(
+        "roles-lost",
+        "a slice holds no policy about a role",
+        (
+            "kernel.policies:Index.slice",
+            "{ANYONE, *principals}",
+            '{ANYONE, *(each for each in principals if each[0] != "Role")}',
+        ),
+    ),
+    _mutant(
+        "empty-allows",
+        "a tool about which no policy speaks is allowed",
+        (
+            _PERMITS,
+            "if not decision.allow:",
+            "if not gate.index.policies:\n                decision = Decision(True)\n"
+            "            if not decision.allow:",
+        ),
+    ),
+    _mutant(
+        "policy-skipped",
+        "a denial of policy is a note",
+        (_DECIDE, "if not decision.allow:", "if decision.errors:"),
+    ),
+    _mutant(
+        "error-is-denial",
+        "a policy that errs is audited as a plain denial",
+        ("kernel.gates:_denied", "if decision.errors and not missing:", "if False:"),
+    ),
+    _mutant(
+        "unaudited",
+        "a hidden call is not audited",
+        (
+            _INVOKE,
+            "yield Audit(",
+            "if not isinstance(outcome, Hidden):\n            yield Audit(",
+        ),
+    ),
+)
