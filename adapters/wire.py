@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
@@ -19,6 +20,7 @@ from ..kernel.steps import Audit, RequestFacts, ResolveToken, Returned, Steps
 from ..kernel.strict_json import Json
 
 BODY_LIMIT: Final = 1_048_576
+MEMO: Final = 256
 REALM: Final = "nonsuch-mcp"
 JSON_TYPE: Final = "application/json"
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -90,6 +92,7 @@ def _after_scheme(origin: str) -> str:
     return rest if scheme in ("http", "https") and "/" not in rest else ""
 
 
+@lru_cache(MEMO)
 def _host_name(host: str) -> str:
     """Return the host without its port, or nothing if it is not plainly a host and a port."""
     try:
@@ -173,8 +176,11 @@ def media_type(head: Head) -> str:
 def accepts_json(head: Head) -> bool:
     """Whether the caller takes JSON (RFC 9110 12.5.1); no ``Accept`` takes anything."""
     accept = head.headers.get("accept")
-    if accept is None:
-        return True
+    return accept is None or _takes_json(accept)
+
+
+@lru_cache(MEMO)
+def _takes_json(accept: str) -> bool:
     ranges = (each.partition(";") for each in accept.lower().split(","))
     refusing = ("q=0", "q=0.0", "q=0.00", "q=0.000")
     taken = {kind.strip() for kind, _, rest in ranges if rest.replace(" ", "") not in refusing}

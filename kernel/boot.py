@@ -22,11 +22,15 @@ from .signatures import Handler, read_signature, without_none
 
 TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_./-]{1,64}")
 NAME: Final = re.compile(r"[A-Za-z0-9_.:/-]{1,128}")
-PATH: Final = re.compile(r"[A-Za-z0-9_.~-]+(?:/[A-Za-z0-9_.~-]+)*")
+PATH: Final = re.compile(r"(?=.{1,128}\Z)[A-Za-z0-9_.~-]+(?:/[A-Za-z0-9_.~-]+)*")
 HINTS: Final = frozenset({"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"})
 PERMISSION: Final = re.compile(r"[A-Za-z0-9_./-]{1,64}:[A-Za-z0-9_.:/-]{1,63}")
 RESERVED_ACTIONS: Final = frozenset({"see", "present", ANY})
-RESERVED_TYPES: Final = frozenset({"Agent", "Human", "Role", "Scope", "Audience", "Server", "Action"})
+RESERVED_TYPES: Final = frozenset(
+    {"Agent", "Human", "Role", "Scope", "Audience", "Server", "Action"}
+    | {"Bool", "Boolean", "Entity", "Extension", "Long", "Record", "Set", "String"}  # Cedar's own
+    | {"datetime", "decimal", "duration", "ipaddr"}
+)
 _PATH_FIX: Final = (
     "give it segments of A-Z a-z 0-9 _ . ~ - with one slash between them, as in `posts/publish`"
 )
@@ -53,6 +57,8 @@ class Builder:
 
     def __init__(self, declarations: Declarations) -> None:
         self.given = declarations
+        self._tried: dict[int, Action] = {}
+        self.complete = True
         self._registered = {id(each) for each in declarations.registry.actions}
         self.faults: list[Fault] = []
         self.roles: set[str] = set()
@@ -69,9 +75,10 @@ class Builder:
         everything = [*exposed, *self._unexposed(exposed)]
         made = [self._entry(each, id(each) in tools, scope_of.get(each.name)) for each in everything]
         entries = tuple(entry for entry in made if entry is not None)
+        self.complete = len(entries) == len(self._tried)
         self._paths(entries)
         self._resource_types(entries)
-        self._grants()
+        grants = self._grants()
         return Catalog(
             server=self.given.server,
             entries=entries,
@@ -80,7 +87,7 @@ class Builder:
             role_audiences=self.role_audiences,
             conditions=self.conditions,
             predicates=self.predicates,
-            grants=tuple(self.given.grants),
+            grants=grants,
             tools=frozenset(entry.name for entry in entries if entry.exposed),
             paths=frozenset(entry.path for entry in entries if entry.path),
         )
@@ -120,13 +127,14 @@ class Builder:
     def _unexposed(self, exposed: Sequence[Action]) -> list[Action]:
         """The registry's other actions: no tools, but HTTP paths and Cedar actions all the same."""
         chosen = {action.name: action for action in exposed}
-        before, tools = len(chosen), {id(action) for action in exposed}
+        before = len(chosen)
         for action in self.given.registry.actions:
-            if id(action) not in tools:
+            if id(action) not in self._tried:
                 self._take(chosen, action)
         return list(chosen.values())[before:]
 
     def _take(self, chosen: dict[str, Action], action: Action) -> None:
+        self._tried[id(action)] = action
         if not TOOL_NAME.fullmatch(action.name) or action.name in RESERVED_ACTIONS:
             self.refuse("X_MCP_TOOL_NAME_INVALID", f"`{_safe(action.name)}` is no tool name")
         elif action.name in chosen:
@@ -212,7 +220,8 @@ class Builder:
         if action.mcp is None:
             return
         for name, value in action.mcp.annotations.items():
-            if not isinstance(value, bool if name in HINTS else str):
+            wanted: type = bool if name in HINTS else str
+            if not isinstance(value, wanted):
                 cause = f"`{action.name}` gives the annotation `{_safe(name)}` a {type(value).__name__}"
                 self.refuse("X_DECLARATION_INVALID", cause, "hints are true or false, `title` is a string")
 
@@ -252,15 +261,19 @@ class Builder:
             self.refuse("X_ROLE_UNKNOWN", f"{where} names the role `{role}`, which `roles=` does not list")
         self.roles.add(role)
 
-    def _grants(self) -> None:
+    def _grants(self) -> tuple[Grant, ...]:
+        """Return the grants that have no fault."""
         for role in self.given.roles or ():
             self._name("role", role)
-        for each in self.given.grants:
-            self._role("a grant", each.role)
-            if each.permission != ANY and not PERMISSION.fullmatch(each.permission):
-                self.refuse(
-                    "X_NAME_INVALID", f"a grant names `{_safe(each.permission)}`, which is no permission"
-                )
+        return tuple(each for each in self.given.grants if self._grant(each))
+
+    def _grant(self, given: Grant) -> bool:
+        before = len(self.faults)
+        self._role("a grant", given.role)
+        if given.permission != ANY and not PERMISSION.fullmatch(given.permission):
+            cause = f"a grant names `{_safe(given.permission)}`, which is no permission"
+            self.refuse("X_NAME_INVALID", cause)
+        return len(self.faults) == before
 
     def _signature(self, action: Action) -> tuple[Handler, type[BaseModel], Any]:
         handler, model, output = read_signature(action.handler)
@@ -283,13 +296,13 @@ class Builder:
     def _resource(self, tool: str, rule: Can) -> ResourceType | None:
         if rule.resource is None:
             return None
-        loader, _, output = read_signature(rule.resource)
-        model = without_none(output)
-        problem = _not_a_resource(model)
+        loader, given, output = read_signature(rule.resource)
+        facts = without_none(output)
+        problem = f"cannot be called: {given}" if isinstance(given, str) else _not_a_resource(facts)
         if problem:
             self.refuse("X_DECLARATION_INVALID", f"`{tool}`: the resource loader {problem}")
             return None
-        return ResourceType(model.__name__, fields_of(model), model, loader)
+        return ResourceType(facts.__name__, fields_of(facts), facts, loader)
 
     # what must be unique over all entries
 
@@ -316,11 +329,20 @@ class Builder:
                 )
 
 
-def build(declarations: Declarations) -> tuple[Catalog, tuple[Fault, ...]]:
-    """Return the catalog of the declarations, and all their faults."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Built:
+    """The catalog of the declarations and all their faults; ``complete`` when no fault cost an entry."""
+
+    catalog: Catalog
+    faults: tuple[Fault, ...]
+    complete: bool
+
+
+def build(declarations: Declarations) -> Built:
+    """Return what the declarations make. Serve the catalog only if there are no faults."""
     builder = Builder(declarations)
     catalog = builder.build()
-    return catalog, tuple(builder.faults)
+    return Built(catalog, tuple(builder.faults), builder.complete)
 
 
 def _safe(name: str) -> str:

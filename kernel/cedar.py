@@ -16,6 +16,8 @@ from typing import Any, Final, cast
 import cedarpy
 from cedarpy import pst
 
+from .policy_text import place, statements, too_deep
+
 Uid = Mapping[str, Any]
 Key = tuple[str, ...]
 PolicySet = cedarpy.PolicySet
@@ -23,9 +25,8 @@ Schema = cedarpy.Schema
 Entities = cedarpy.Entities
 
 ANYONE: Final[Key] = ()
-MAX_NESTING: Final = 32
-_TOKENS: Final = re.compile(r'//[^\n]*|"(?:[^"\\]|\\.)*"|\bif\b|[()\[\]{};!-]')
-_PLACE: Final = re.compile(r"policy `([^`]*)`")
+_ANY: Final = pst.ScopeAny()
+_PLACE: Final = re.compile(r"policy `(p[0-9]+)`")
 
 
 class PolicyRefused(ValueError):
@@ -54,11 +55,12 @@ class Policy:
 
     ``actions`` is ``None`` for a head that names no action. A key is ``()`` for anyone, ``(type,)``
     or ``(type, id)``: a necessary condition of the head, never more. ``reads`` names the
-    arguments that the conditions read, ``None`` when that cannot be told.
+    arguments that the conditions read, ``None`` when that cannot be told; ``reads_resource`` says
+    that they read the resource.
     """
 
     id: str
-    origin: str
+    where: str
     permit: bool
     actions: frozenset[str] | None
     exact: bool
@@ -66,6 +68,16 @@ class Policy:
     resource: Key
     annotations: Mapping[str, str]
     reads: frozenset[str] | None
+    reads_resource: bool
+    node: pst.Template
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Template:
+    """A policy with slots: it decides nothing until it is linked."""
+
+    id: str
+    slots: frozenset[str]
     node: pst.Template
 
 
@@ -75,41 +87,111 @@ def parse(text: str, origin: str) -> list[Policy]:
     Raises: PolicyRefused, PolicyTooDeep.
     """
     check_nesting(text)
+    found = (
+        parse_one(text[each.start : each.end], f"{origin}#{position}", origin)
+        for position, each in enumerate(statements(text))
+    )
+    return [_no_template(each) for each in found]
+
+
+def _no_template(read: Policy | Template) -> Policy:
+    if isinstance(read, Template):
+        raise PolicyRefused("a policy with `?principal` or `?resource` is a template, which nothing links")
+    return read
+
+
+def parse_one(text: str, ident: str, where: str) -> Policy | Template:
+    """Return the one policy or template of a text that ``check_nesting`` passed, by ``@id`` or ``ident``.
+
+    Raises: PolicyRefused.
+    """
     try:
         found = cedarpy.policies_to_pst(text)
     except ValueError as refusal:
         raise PolicyRefused(str(refusal)) from None
-    if found.templates:
-        raise PolicyRefused("a policy with `?principal` or `?resource` is a template, which nothing links")
-    nodes = sorted(found.static_policies.values(), key=lambda node: int(node.id.removeprefix("policy")))
-    return [_policy(node, origin, position) for position, node in enumerate(nodes)]
+    for node in found.templates.values():
+        slots = frozenset(_slots((node.principal, node.resource)))
+        return Template(node.annotations.get("id") or ident, slots, node)
+    for node in found.static_policies.values():
+        return _policy(node, node.annotations.get("id") or ident, where)
+    raise PolicyRefused("the text holds no policy")
+
+
+def _slots(node: object) -> Iterator[str]:
+    if isinstance(node, pst.Slot):
+        yield node.name
+    for part in _parts(node):
+        yield from _slots(part)
+
+
+def linked(template: Template, ident: str, values: Mapping[str, Uid], where: str) -> Policy:
+    """Return the policy that a template makes with an entity in each slot."""
+    names = {slot: pst.EntityUid(_type(str(each["type"])), str(each["id"])) for slot, each in values.items()}
+    heads = {
+        "principal": _filled(template.node.principal, names),
+        "resource": _filled(template.node.resource, names),
+    }
+    return _policy(replace(template.node, **heads), ident, where)
+
+
+def _type(name: str) -> pst.EntityType:
+    *namespace, basename = name.split("::")
+    return pst.EntityType(basename, tuple(namespace))
+
+
+def _filled(
+    head: pst.PrincipalOrResourceConstraint, names: Mapping[str, pst.EntityUid]
+) -> pst.PrincipalOrResourceConstraint:
+    if isinstance(head, (pst.ScopeEq, pst.ScopeIn, pst.ScopeIsIn)) and isinstance(head.entity, pst.Slot):
+        return replace(head, entity=names[head.entity.name])
+    return head
 
 
 def check_nesting(text: str) -> None:
-    """Refuse nesting over 32 levels before the engine's recursive parser sees it.
+    """Refuse text that could exhaust the engine's stack, before its recursive parser sees it.
 
     Raises: PolicyTooDeep.
     """
-    depth = prefixes = branches = 0
-    before, end = "", 0
-    for match in _TOKENS.finditer(text):
-        mark = match[0]
-        depth += (mark in "([{") - (mark in ")]}")
-        branches = 0 if mark == ";" else branches + (mark == "if")
-        stacked = mark in "!-" and before in ("!", "-") and not text[end : match.start()].strip()
-        prefixes = prefixes + 1 if stacked else 0
-        if max(depth, prefixes, branches) > MAX_NESTING:
-            line = text.count("\n", 0, match.start()) + 1
-            raise PolicyTooDeep(f"line {line}: more than {MAX_NESTING} levels of nesting")
-        before, end = mark, match.end()
+    strain = too_deep(text)
+    if strain is not None:
+        raise PolicyTooDeep(f"line {place(text, strain.at).line}: {strain.why}")
 
 
-def _policy(node: pst.Template, origin: str, position: int) -> Policy:
-    ident = node.annotations.get("id") or f"{origin}#{position}"
-    named = replace(node, id=ident, annotations={**node.annotations, "id": ident})
+def ends_early(prefix: str) -> bool:
+    """Whether the parser would read on: a prefix that it takes, or refuses only because it ends."""
+    try:
+        cedarpy.policies_to_pst(prefix)
+    except ValueError as refusal:
+        return str(refusal) == "unexpected end of input"
+    return True
+
+
+def schema_ends_early(prefix: str) -> bool:
+    """Whether the schema parser would read on."""
+    try:
+        Schema.from_str(prefix)
+    except ValueError as refusal:
+        return not str(refusal).startswith("error parsing schema") or "end of input" in str(refusal)
+    return True
+
+
+def never_applies(policy: Policy) -> bool:
+    """Whether the engine finds the conditions false with nothing known of principal, resource and context."""
+    alone = policy_set(
+        [replace(policy, node=replace(policy.node, principal=_ANY, action=_ANY, resource=_ANY))]
+    )
+    try:
+        answer = cedarpy.is_authorized_partial({}, alone.handle, "[]")
+    except ValueError:
+        return False
+    told = answer.diagnostics
+    return not (answer.residuals or told.reasons or told.errors)
+
+
+def _policy(node: pst.Template, ident: str, where: str) -> Policy:
     return Policy(
         id=ident,
-        origin=origin,
+        where=where,
         permit=node.effect == "permit",
         actions=_actions(node.action),
         exact=isinstance(node.action, pst.ActionEq),
@@ -117,7 +199,8 @@ def _policy(node: pst.Template, origin: str, position: int) -> Policy:
         resource=_key(node.resource),
         annotations=dict(node.annotations),
         reads=_reads(node.clauses),
-        node=named,
+        reads_resource=_mentions(node.clauses, pst.Var("resource")),
+        node=replace(node, id=ident, annotations={**node.annotations, "id": ident}),
     )
 
 
@@ -162,6 +245,16 @@ def _reads(clauses: Iterable[pst.Clause]) -> frozenset[str] | None:
     return frozenset(found)
 
 
+def _mentions(clauses: Iterable[pst.Clause], variable: pst.Var) -> bool:
+    stack: list[object] = list(clauses)
+    while stack:
+        node = stack.pop()
+        if node == variable:
+            return True
+        stack.extend(_parts(node))
+    return False
+
+
 def _parts(node: object) -> Iterator[object]:
     if isinstance(node, tuple):
         yield from cast("tuple[object, ...]", node)
@@ -171,10 +264,23 @@ def _parts(node: object) -> Iterator[object]:
         yield from (getattr(node, each.name) for each in fields(node))
 
 
-def policy_set(policies: Iterable[Policy]) -> PolicySet:
-    """Return an engine handle whose policy ids are ours."""
-    nodes = {policy.id: policy.node for policy in policies}
-    return PolicySet.from_pst(pst.PolicySet(templates={}, static_policies=nodes, template_links=()))
+@dataclass(frozen=True, slots=True, eq=False)
+class PolicySlice:
+    """An engine handle, and our ids by the engine's: an id of ours in a message would come back escaped."""
+
+    handle: PolicySet
+    ids: Mapping[str, str]
+
+    def __str__(self) -> str:
+        return str(self.handle)
+
+
+def policy_set(policies: Iterable[Policy]) -> PolicySlice:
+    """Return some policies as the engine takes them."""
+    chosen = {f"p{position}": policy for position, policy in enumerate(policies)}
+    nodes = {key: replace(policy.node, id=key) for key, policy in chosen.items()}
+    handle = PolicySet.from_pst(pst.PolicySet(templates={}, static_policies=nodes, template_links=()))
+    return PolicySlice(handle, {key: policy.id for key, policy in chosen.items()})
 
 
 def schema(text: str) -> Schema:
@@ -197,13 +303,19 @@ def with_entity(held: Entities, one: str, of: Schema) -> Entities:
 
 def invalid(policies: Iterable[Policy], against: Schema) -> list[tuple[str, str]]:
     """Return ``(policy id, message)`` for everything the strict validator refuses."""
-    result = cedarpy.validate_policies(str(policy_set(policies)), against)
+    result = cedarpy.validate_policies(str(policy_set(policies).handle), against)
     names = result.id_annotations_by_policy_id
     return [(names.get(each.policy_id, each.policy_id), each.error) for each in result.errors]
 
 
 def decide(
-    principal: Uid, action: str, resource: Uid, context: str, policies: PolicySet, held: Entities, of: Schema
+    principal: Uid,
+    action: str,
+    resource: Uid,
+    context: str,
+    policies: PolicySlice,
+    held: Entities,
+    of: Schema,
 ) -> Decision:
     """Ask the engine. Whatever it cannot answer is a denial with an error."""
     request = {
@@ -213,28 +325,29 @@ def decide(
         "context": context,
     }
     try:
-        answer = cedarpy.is_authorized(request, policies, held, of)
+        answer = cedarpy.is_authorized(request, policies.handle, held, of)
+        return _decision(answer, policies.ids)
     except BaseException as fault:  # a Rust panic is a BaseException; anything unanswered denies
         if isinstance(fault, (KeyboardInterrupt, SystemExit, GeneratorExit)):
             raise
         return Decision(False, errors=("<engine>",))
-    return _decision(answer)
 
 
-def _decision(answer: cedarpy.AuthzResult) -> Decision:
-    diagnostics = answer.diagnostics
-    errors = tuple(_erring(each) for each in diagnostics.errors)
-    if answer.decision is cedarpy.Decision.NoDecision:
-        errors = errors or ("<request>",)
-    if errors:  # the engine may have allowed: what it names then determined nothing
-        return Decision(False, errors=errors)
-    return Decision(answer.decision is cedarpy.Decision.Allow, tuple(sorted(diagnostics.reasons)))
+def _decision(answer: cedarpy.AuthzResult, ids: Mapping[str, str]) -> Decision:
+    diagnostics, decision = answer.diagnostics, answer.decision
+    if diagnostics.errors:  # the engine may have allowed: what it names then determined nothing
+        return Decision(False, errors=tuple(_erring(each, ids) for each in diagnostics.errors))
+    if decision is cedarpy.Decision.NoDecision:
+        return Decision(False, errors=("<request>",))
+    return Decision(
+        decision is cedarpy.Decision.Allow, tuple(sorted(ids[each] for each in diagnostics.reasons))
+    )
 
 
-def _erring(message: str) -> str:
-    """The policy id in an engine message. The message itself can quote values and is dropped."""
+def _erring(message: str, ids: Mapping[str, str]) -> str:
+    """The policy in an engine message. The message itself can quote values and is dropped."""
     place = _PLACE.search(message)
-    return place[1] if place else "<request>"
+    return ids.get(place[1], "<request>") if place else "<request>"
 
 
 # for explanations: a policy taken apart, so that the engine itself says which part fails
@@ -261,7 +374,8 @@ def confined(policy: Policy, kind: str | None, clauses: tuple[pst.Clause, ...] |
     if clauses is None:
         return replace(policy, node=replace(policy.node, clauses=(*own, *policy.node.clauses)))
     node = replace(policy.node, effect="permit", clauses=(*own, *clauses))
-    return replace(policy, permit=True, node=node)
+    over = _mentions(node.clauses, pst.Var("resource"))
+    return replace(policy, permit=True, reads=_reads(node.clauses), reads_resource=over, node=node)
 
 
 def _named(policy: Policy, ident: str) -> Policy:
@@ -290,9 +404,16 @@ def _expression(condition: pst.Expr) -> str:
 
 
 def formatted(source: str) -> str:
-    """Return policy text in the engine's format; comments stay. Raises: PolicyRefused, PolicyTooDeep."""
+    """Return policy text in the engine's format: the same policies, and their comments.
+
+    Raises: PolicyRefused, PolicyTooDeep.
+    """
     check_nesting(source)
     try:
-        return cedarpy.format_policies(source).lstrip("\n")
+        made = cedarpy.format_policies(source).lstrip("\n")
+        same = cedarpy.policies_to_pst(source) == cedarpy.policies_to_pst(made)
     except ValueError as refusal:
         raise PolicyRefused(str(refusal)) from None
+    if not same:
+        raise PolicyRefused("the formatted text would mean something else")
+    return made

@@ -232,5 +232,54 @@ _TABLE: Final = (
         "an optional part is not installed",
         "install the extra that the cause names",
     ),
+    Code(
+        "X_POLICY_SCHEMA_INVALID",
+        "operator",
+        "the entity types of this app do not make a Cedar schema",
+        "correct the schema file or the model at the place the cause names",
+    ),
+    Code(
+        "X_POLICY_LINK_INVALID",
+        "operator",
+        "a template link cannot be applied",
+        "give `template_id`, `link_id` and an entity for each slot of the template",
+    ),
+    Code(
+        "X_POLICY_NEVER_APPLIES",
+        "operator",
+        "a policy can never decide anything",
+        "correct the policy or delete it",
+    ),
+    Code(
+        "X_POLICY_SOURCE_FAILED",
+        "operator",
+        "a source of grants cannot be read",
+        "make the source readable, then start or reload again",
+    ),
+    Code(
+        "X_EMBEDDED_POSTGRES_FAILED",
+        "operator",
+        "the embedded PostgreSQL does not start",
+        "read the cause; give another data directory, or set DATABASE_URL to a server of yours",
+    ),
+    # what the command line refuses
+    Code(
+        "X_CLI_USAGE",
+        "operator",
+        "the command line cannot be carried out as it was given",
+        "read `nonsuch policy --help`, or `--help` of the command",
+    ),
+    Code(
+        "X_APP_NOT_FOUND",
+        "operator",
+        "the command line finds no app",
+        'name its module in pyproject.toml: `app = "package.module"` under `[tool.nonsuch]`, or use `--app`',
+    ),
+    Code(
+        "X_POLICY_TEST_INVALID",
+        "operator",
+        "a decision table cannot be read",
+        "correct the row as the cause says",
+    ),
 )
 CODES: Final = {entry.code: entry for entry in _TABLE}

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from .catalog import ANY, Catalog, Entry
+from .declare import Grant
 from .shapes import Field, quoted, record_text
 
 _NOBODY: Final = "-"
@@ -103,11 +104,12 @@ def _audience_policy(key: str, condition: str) -> str:
     )
 
 
-def grant_policies(catalog: Catalog) -> list[PolicySource]:
-    """Return one policy per distinct grant."""
+def grant_policies(catalog: Catalog, more: Iterable[Grant] = ()) -> list[PolicySource]:
+    """Return one policy per distinct grant: those of the catalog, and more from elsewhere."""
+    distinct = {(each.role, each.permission) for each in (*catalog.grants, *more)}
     return [
         PolicySource(f"<grant {role} {permission}>", _grant_policy(role, permission))
-        for role, permission in sorted({(each.role, each.permission) for each in catalog.grants})
+        for role, permission in sorted(distinct)
     ]
 
 

@@ -26,19 +26,24 @@ ErrorAudience = Literal["caller", "developer"]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing wrong with the declarations or policies, found at boot."""
+    """One thing wrong with the declarations or policies, found at boot.
+
+    ``where`` is ``file:line:column`` for what stands in a file.
+    """
 
     code: str
     cause: str
     fix: str
+    where: str = ""
 
     def __str__(self) -> str:
-        return f"{self.code}: {self.cause}\n  fix: {self.fix}"
+        place = f"{self.where}: " if self.where else ""
+        return f"{place}{self.code}: {self.cause}: {self.fix}"
 
 
-def fault(code: str, cause: str, fix: str | None = None) -> Fault:
+def fault(code: str, cause: str, fix: str | None = None, *, where: str = "") -> Fault:
     """Return a fault of a registered code, with the code's own fix unless a better one is known."""
-    return Fault(code, cause, fix or CODES[code].fix)
+    return Fault(code, cause, fix or CODES[code].fix, where)
 
 
 class BootError(Exception):
@@ -90,6 +95,14 @@ def refused(code: str, audience: ErrorAudience = "caller") -> Refusal:
     return Refusal(code, entry.cause, _for(audience, entry.fix, entry.caller_fix))
 
 
+def unpermitted(permission: str, *, of_a_resource: bool) -> tuple[str, str, str]:
+    """Return cause, fix and caller fix of a denial that no policy explains."""
+    ask = f"ask the account owner for the permission `{permission}`"
+    if of_a_resource:
+        ask += ", or name one that you may act on"
+    return f"no policy permits `{permission}` here", CODES["X_FORBIDDEN"].fix, ask
+
+
 def refusal(outcome: Outcome, tool: str, audience: ErrorAudience) -> Refusal:
     """Return what a caller is told of an outcome that is not ``Ok``."""
     match outcome:
@@ -105,8 +118,8 @@ def refusal(outcome: Outcome, tool: str, audience: ErrorAudience) -> Refusal:
         case InvalidArguments(issues):
             cause = f"input for tool `{tool}` failed validation: {'; '.join(str(each) for each in issues)}"
             return Refusal("X_INPUT_INVALID", cause, refused("X_INPUT_INVALID", audience).fix)
-        case PolicyError():
-            return refused("X_FORBIDDEN", audience)
+        case PolicyError(_, cause, fix, caller_fix):
+            return Refusal("X_FORBIDDEN", cause, _for(audience, fix, caller_fix))
         case PolicyDenied(code, cause, fix, caller_fix) | Failed(code, cause, fix, caller_fix):
             return Refusal(code, cause, _for(audience, fix, caller_fix))
         case _:

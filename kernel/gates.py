@@ -15,7 +15,7 @@ from .audit import tool_call
 from .catalog import Catalog, Entry
 from .cedar import Decision
 from .codes import CODES
-from .errors import ActionError
+from .errors import ActionError, Fault, unpermitted
 from .judge import Judge
 from .model import (
     Call,
@@ -39,9 +39,21 @@ from .view import View, Viewer
 class Kernel:
     """One app's catalog and judge. Stateless but for memos; safe to share between threads."""
 
-    def __init__(self, catalog: Catalog, judge: Judge) -> None:
-        self.catalog, self.judge = catalog, judge
+    def __init__(self, catalog: Catalog, judge: Judge, warnings: tuple[Fault, ...] = ()) -> None:
+        self.catalog, self.warnings = catalog, warnings
         self._viewer = Viewer(catalog, judge)
+
+    @property
+    def judge(self) -> Judge:
+        """The judge of requests that begin now."""
+        return self._viewer.judge
+
+    def swap(self, judge: Judge, warnings: tuple[Fault, ...] = ()) -> None:
+        """Judge every request that begins from now on by other policies; those under way keep theirs.
+
+        The memos of the old judge go with it, so that what it permitted is not remembered.
+        """
+        self.warnings, self._viewer = warnings, Viewer(self.catalog, judge)
 
     def view_for(self, principal: Principal) -> View:
         """Return what ``principal`` may see."""
@@ -58,12 +70,13 @@ class Kernel:
         if entry is None:
             outcome: Outcome = Hidden(call.name)
         else:
-            outcome = yield from _decide(self.judge, view, entry, call)
+            outcome = yield from _decide(view.judge, view, entry, call)
         name = call.name if entry is None else entry.name
         yield Audit(tool_call(view.principal, name, call.surface, outcome))
         return outcome
 
 
+_NOTES: Final = frozenset({"code", "reason", "fix"})
 _NO_NOTES: Final[Mapping[str, str]] = {}
 
 
@@ -80,7 +93,7 @@ def _decide(judge: Judge, view: View, entry: Entry, call: Call) -> Steps[Outcome
     if entry.scope is not None:
         presented = judge.presents(view.caller, entry.scope)
         if not presented.allow:
-            return PolicyError(presented.errors) if presented.errors else ScopeDenied(entry.scope)
+            return _unpresented(entry, entry.scope, presented)
     # 3. arguments
     try:
         given = entry.input.parse(call.arguments)
@@ -106,6 +119,12 @@ def _decide(judge: Judge, view: View, entry: Entry, call: Call) -> Steps[Outcome
     return _answered(entry, answer.value) if isinstance(answer, Returned) else _raised(answer)
 
 
+def _unpresented(entry: Entry, scope: str, presented: Decision) -> ScopeDenied | PolicyError:
+    if not presented.errors:
+        return ScopeDenied(scope)
+    return PolicyError(presented.errors, *unpermitted(entry.permission, of_a_resource=False))
+
+
 def _load(
     judge: Judge, entry: Entry, given: BaseModel, principal: Principal
 ) -> Steps[_Loaded | Failed | PolicyError]:
@@ -113,32 +132,35 @@ def _load(
         return _Loaded(None, judge.server)
     answer = yield Load(entry.resource.loader, given, principal)
     match answer:
-        case Raised():
-            return _raised(answer)
+        case Raised(error):
+            return _edge_denied(error) or _failed("X_INTERNAL")  # no word of it: no policy was asked yet
         case Returned(None):
             return _Loaded(None, "")
-        case Returned(facts) if isinstance(facts, entry.resource.model):
-            return _Loaded(facts, str(getattr(facts, "id")))  # noqa: B009  (checked at boot)
-        case Returned():
-            return _failed("X_INTERNAL")
+        case Returned(facts):
+            return _identified(facts, entry.resource.model)
         case _:
             assert_never(answer)
 
 
+def _identified(facts: object, model: type[BaseModel]) -> _Loaded | Failed:
+    ident = getattr(facts, "id", None)
+    if isinstance(facts, model) and isinstance(ident, str):
+        return _Loaded(facts, ident)
+    return _failed("X_INTERNAL")
+
+
 def _denied(judge: Judge, entry: Entry, decision: Decision, *, missing: bool) -> PolicyDenied | PolicyError:
     """A missing resource reads like a foreign one that nothing permits; only the audit knows of errors."""
+    cause, fix, caller_fix = unpermitted(entry.permission, of_a_resource=entry.resource is not None)
     if decision.errors and not missing:
-        return PolicyError(decision.errors)
-    standard, permission = CODES["X_FORBIDDEN"], entry.permission
-    ask = f"ask the account owner for the permission `{permission}`"
-    if entry.resource is not None:
-        ask += ", or name one that you may act on"
-    notes = judge.annotations[decision.determining[0]] if decision.determining else _NO_NOTES
+        return PolicyError(decision.errors, cause, fix, caller_fix)
+    told = (judge.annotations[each] for each in decision.determining)
+    notes = next((each for each in told if not _NOTES.isdisjoint(each)), _NO_NOTES)
     return PolicyDenied(
-        code=notes.get("code", standard.code),
-        cause=notes.get("reason", f"no policy permits `{permission}` here"),
-        fix=notes.get("fix", standard.fix),
-        caller_fix=notes.get("fix", ask),
+        code=notes.get("code", "X_FORBIDDEN"),
+        cause=notes.get("reason", cause),
+        fix=notes.get("fix", fix),
+        caller_fix=notes.get("fix", caller_fix),
         policies=decision.determining,
     )
 
@@ -155,11 +177,18 @@ def _answered(entry: Entry, value: object) -> Outcome:
 def _raised(answer: Raised) -> Failed | PolicyError:
     """Application errors are told to the caller in their own words; anything else never is."""
     error = answer.error
-    if isinstance(error, UnknownStep):
-        return PolicyError(("<edge>",))
+    denied = _edge_denied(error)
+    if denied is not None:
+        return denied
     if isinstance(error, ActionError):
         return Failed(error.code, error.cause, error.fix, error.caller_fix)
     return _failed("X_INTERNAL")
+
+
+def _edge_denied(error: BaseException) -> PolicyError | None:
+    standard = CODES["X_FORBIDDEN"]
+    unknown = isinstance(error, UnknownStep)
+    return PolicyError(("<edge>",), standard.cause, standard.fix, standard.caller_fix) if unknown else None
 
 
 def _failed(code: str) -> Failed:

@@ -15,8 +15,8 @@ from typing import Final
 from pydantic import BaseModel
 
 from . import cedar
-from .catalog import Catalog, Entry
-from .cedar import Decision, Entities, Key, PolicySet, Schema
+from .catalog import Catalog, Entry, ResourceType
+from .cedar import Decision, Entities, Key, PolicySlice, Schema
 from .compile import Base, entry_schema, gate_schema, principal_schema
 from .model import Agent, Principal, parties
 from .policies import Index, Policies
@@ -26,15 +26,21 @@ from .strict_json import Json
 MAX_CONTEXT_BYTES: Final = 65_536
 CALLERS: Final = 4_096
 SHAPES: Final = 1_024
-_EMPTY: Final = "{}"
+PACK: Final = 32
+PAIRS: Final = 16_384
+NO_ARGUMENTS: Final = '{"args": {}}'
+_encode: Final = json.JSONEncoder().encode
 
 Facts = frozenset[str]
 _NO_FACTS: Final[Facts] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Caller:
-    """A principal, and per party the predicate audiences whose function answered the literal ``True``."""
+    """A principal, and per party the predicate audiences whose function answered the literal ``True``.
+
+    INVARIANT: a judge makes one Caller for equal members, so that memos compare callers by identity.
+    """
 
     principal: Principal
     facts: tuple[Facts, ...]
@@ -47,6 +53,16 @@ class EntryGate:
     schema: Schema
     index: Index
     fields: tuple[Field, ...]
+    kind: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """What is known of a decision before resource and arguments: the parties, and their policies."""
+
+    parties: tuple[tuple[Mapping[str, Json], PolicySlice], ...]
+    held: Entities
+    reads_resource: bool
 
 
 class Judge:
@@ -60,46 +76,47 @@ class Judge:
         self._see, self._present = Index(policies.visibility), Index(policies.scope)
         self._audiences = sorted(catalog.audiences)
         self.annotations: Mapping[str, Mapping[str, str]] = {p.id: p.annotations for p in policies.policy}
+        self._packs = _packed(catalog.entries)
+        self._plain = lru_cache(CALLERS)(self._without_facts)
+        self._known = lru_cache(CALLERS)(Caller)
         self.visible = lru_cache(CALLERS)(self._visible)
         self.presents = lru_cache(CALLERS)(self._presents)
-        self.gate = lru_cache(SHAPES)(self._gate)
-        self._held = lru_cache(CALLERS)(self._caller_entities)
-        self._slice = lru_cache(CALLERS)(self._slice_handle)
-        self._handle = lru_cache(CALLERS)(cedar.policy_set)
+        self.gate = lru_cache(None)(self._gate)
+        self._schema = lru_cache(SHAPES)(self._schema_of)
+        self._held = lru_cache(CALLERS)(self._entities)
+        self._asked = lru_cache(PAIRS)(self._ask)
+        self._settled = lru_cache(PAIRS)(self._settle)
+        self._slice = lru_cache(PAIRS)(cedar.policy_set)
 
     def caller(self, principal: Principal) -> Caller:
         """Return the principal with the facts that application predicates know of it."""
         predicates = self._catalog.predicates
         if not predicates:
-            return Caller(principal, tuple(_NO_FACTS for _ in parties(principal)))
+            return self._plain(principal)
         asked = (frozenset(n for n, ask in predicates.items() if _admits(ask, p)) for p in parties(principal))
-        return Caller(principal, tuple(asked))
+        return self._known(principal, tuple(asked))
+
+    def _without_facts(self, principal: Principal) -> Caller:
+        return Caller(principal, tuple(_NO_FACTS for _ in parties(principal)))
 
     # gates 1 and 2: the caller only
 
     def _visible(self, caller: Caller) -> frozenset[str]:
         """Return the audiences that every party belongs to. An error hides."""
-        held = self._entities(caller, self._gates)
-        seen = (
-            name
-            for name in self._audiences
-            if self._all(caller, "see", "Audience", name, held, self._see).allow
+        return frozenset(
+            name for name in self._audiences if self._all(caller, "see", "Audience", name, self._see).allow
         )
-        return frozenset(seen)
 
     def _presents(self, caller: Caller, scope: str) -> Decision:
         """Decide whether every party presents a scope."""
-        return self._all(
-            caller, "present", "Scope", scope, self._entities(caller, self._gates), self._present
-        )
+        return self._all(caller, "present", "Scope", scope, self._present)
 
-    def _all(
-        self, caller: Caller, action: str, kind: str, name: str, held: Entities, index: Index
-    ) -> Decision:
+    def _all(self, caller: Caller, action: str, kind: str, name: str, index: Index) -> Decision:
+        held = self._held(caller, self._gates)
         decision = Decision(False)
         for party in parties(caller.principal):
-            policies = self._handle(index.slice(_keys(party), ((kind,), (kind, name))))
-            decision = cedar.decide(_uid(party), action, uid(kind, name), _EMPTY, policies, held, self._gates)
+            policies = self._slice(index.slice(_keys(party), ((kind,), (kind, name))))
+            decision = cedar.decide(_uid(party), action, uid(kind, name), "{}", policies, held, self._gates)
             if not decision.allow:
                 return decision
         return decision
@@ -111,7 +128,10 @@ class Judge:
 
         Raises: Unencodable, with the argument's path.
         """
-        text = json.dumps({"args": encode_fields(self.gate(entry).fields, input)})
+        fields = self.gate(entry).fields
+        if not fields:
+            return NO_ARGUMENTS
+        text = _encode({"args": encode_fields(fields, input)})
         if len(text) > MAX_CONTEXT_BYTES:
             raise Unencodable(f"the arguments that policies read exceed {MAX_CONTEXT_BYTES} bytes")
         return text
@@ -119,56 +139,62 @@ class Judge:
     def permits(
         self, caller: Caller, entry: Entry, resource: BaseModel | None, ident: str, context: str
     ) -> Decision:
-        """Decide a call for every party. ``resource=None`` asks about a resource without facts."""
-        kind = resource_kind(entry)
-        gate = self.gate(entry)
+        """Decide a call for every party.
+
+        ``resource=None`` where one is acted on says that there is no such resource: policies that read
+        it cannot be asked, which denies; if none does, the answer is theirs.
+        """
+        if entry.resource is None:  # nothing but the caller and the arguments can change the answer
+            if context is NO_ARGUMENTS:
+                return self._settled(caller, entry, ident)
+            return self._decide(caller, entry, ident, context, None)
+        if resource is None and self._asked(caller, entry, None).reads_resource:
+            return Decision(False, errors=("<missing>",))
         try:
-            held = self._with_resource(caller, entry, resource, ident)
+            facts = None if resource is None else _facts(entry.resource, ident, resource)
+            return self._decide(caller, entry, ident, context, facts)
         except (Unencodable, ValueError):
             return Decision(False, errors=("<resource>",))
-        over = gate.index.named((kind, ident))
+
+    def _settle(self, caller: Caller, entry: Entry, ident: str) -> Decision:
+        return self._decide(caller, entry, ident, NO_ARGUMENTS, None)
+
+    def _decide(self, caller: Caller, entry: Entry, ident: str, context: str, facts: str | None) -> Decision:
+        gate = self.gate(entry)
+        asked = self._asked(caller, entry, gate.index.named((gate.kind, ident)))
+        held = asked.held if facts is None else cedar.with_entity(asked.held, facts, gate.schema)
+        over = uid(gate.kind, ident)
         decision = Decision(False)
-        for party in parties(caller.principal):
-            policies = self._slice(
-                entry, type(party).__name__, party.roles, gate.index.named(_self(party)), over
-            )
-            decision = cedar.decide(
-                _uid(party), entry.name, uid(kind, ident), context, policies, held, gate.schema
-            )
+        for party, policies in asked.parties:
+            decision = cedar.decide(party, entry.name, over, context, policies, held, gate.schema)
             if not decision.allow:
                 return decision
         return decision
 
-    def _with_resource(
-        self, caller: Caller, entry: Entry, resource: BaseModel | None, ident: str
-    ) -> Entities:
-        held = self._held(caller, entry)
-        if entry.resource is None or resource is None:
-            return held
-        facts = entity(entry.resource.name, ident, encode_fields(entry.resource.fields, resource))
-        return cedar.with_entity(held, json.dumps(facts), self.gate(entry).schema)
+    def _ask(self, caller: Caller, entry: Entry, over: Key | None) -> Asked:
+        gate = self.gate(entry)
+        resources = [(gate.kind,), *([over] if over else [])]
+        everyone = parties(caller.principal)
+        slices = [gate.index.slice(_keys(party), resources) for party in everyone]
+        asked = tuple((_uid(party), self._slice(each)) for party, each in zip(everyone, slices, strict=True))
+        reads = any(policy.reads_resource for each in slices for policy in each)
+        return Asked(asked, self._held(caller, gate.schema), reads)
 
     def _gate(self, entry: Entry) -> EntryGate:
         index = self._policies.about(entry)
         reads = index.reads()
         fields = tuple(each for each in entry.arguments if reads is None or each.name in reads)
-        return EntryGate(cedar.schema(entry_schema(self._principals, [entry], fields)), index, fields)
+        return EntryGate(self._schema(self._packs[entry], fields), index, fields, resource_kind(entry))
 
-    def _slice_handle(
-        self, entry: Entry, kind: str, roles: frozenset[str], own: Key | None, over: Key | None
-    ) -> PolicySet:
-        principals = [(kind,), *(("Role", role) for role in roles), *([own] if own else [])]
-        resources = [(resource_kind(entry),), *([over] if over else [])]
-        return self._handle(self.gate(entry).index.slice(principals, resources))
+    def _schema_of(self, pack: tuple[Entry, ...], fields: tuple[Field, ...]) -> Schema:
+        """Return one schema for the entries of a pack with these fields: most of its cost is its base."""
+        return cedar.schema(entry_schema(self._principals, pack, fields))
 
     # entities
 
-    def _caller_entities(self, caller: Caller, entry: Entry) -> Entities:
-        return self._entities(caller, self.gate(entry).schema)
-
     def _entities(self, caller: Caller, of: Schema) -> Entities:
         known = zip(parties(caller.principal), caller.facts, strict=True)
-        return cedar.entities(json.dumps([self._entity(party, facts) for party, facts in known]), of)
+        return cedar.entities(_encode([self._entity(party, facts) for party, facts in known]), of)
 
     def _entity(self, party: Principal, audiences: Facts) -> Json:
         """Encode one party. Roles and scopes that no declaration names match no policy and are left out."""
@@ -185,6 +211,15 @@ class Judge:
         return entity(type(party).__name__, party.id, attributes, _parents(party.roles & self._catalog.roles))
 
 
+def _packed(entries: Iterable[Entry]) -> dict[Entry, tuple[Entry, ...]]:
+    """Return the entries that share a schema: those that act on one type, in packs."""
+    by_kind: dict[str, list[Entry]] = {}
+    for entry in entries:
+        by_kind.setdefault(resource_kind(entry), []).append(entry)
+    packs = (tuple(group[at : at + PACK]) for group in by_kind.values() for at in range(0, len(group), PACK))
+    return {entry: pack for pack in packs for entry in pack}
+
+
 def resource_kind(entry: Entry) -> str:
     """Return the Cedar entity type that an entry acts on."""
     return entry.resource.name if entry.resource is not None else "Server"
@@ -195,6 +230,10 @@ def _admits(ask: object, party: Principal) -> bool:
         return callable(ask) and ask(party) is True
     except Exception:  # noqa: BLE001  (application code: any fault of it hides)
         return False
+
+
+def _facts(kind: ResourceType, ident: str, resource: BaseModel) -> str:
+    return _encode(entity(kind.name, ident, encode_fields(kind.fields, resource)))
 
 
 def _uid(party: Principal) -> dict[str, Json]:

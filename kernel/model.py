@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal, cast
 
 from .strict_json import Json
@@ -23,8 +23,8 @@ class PrincipalInvalid(ValueError):
     """A resolver built a principal that no policy could be asked about safely."""
 
 
-def _checked_id(kind: str, value: str) -> str:
-    if not value or len(value) > MAX_ID_CHARS or _UNPRINTABLE.search(value):
+def _checked_id(kind: str, value: object) -> str:
+    if not isinstance(value, str) or not value or len(value) > MAX_ID_CHARS or _UNPRINTABLE.search(value):
         raise PrincipalInvalid(f"{kind} needs an id of 1 to {MAX_ID_CHARS} printable characters")
     return value
 
@@ -62,7 +62,8 @@ class Human:
     ) -> None:
         """Raises: PrincipalInvalid."""
         held = None if scopes is None else _names("scopes", scopes)
-        _freeze(self, id=_checked_id("a human", id), roles=_names("roles", roles), org=org, scopes=held)
+        _freeze(self, id=_checked_id("a human", id), roles=_names("roles", roles), scopes=held)
+        _freeze(self, org=None if org is None else _checked_id("an organisation", org))
 
     def delegate(self, agent_id: str, *, scopes: Iterable[str] = ()) -> Agent:
         """Return an agent that acts for this person, with the person's roles and organisation."""
@@ -93,8 +94,8 @@ class Agent:
     ) -> None:
         """Raises: PrincipalInvalid."""
         held = _names("scopes", scopes)
-        _freeze(self, id=_checked_id("an agent", id), roles=_names("roles", roles), org=org, scopes=held)
-        _freeze(self, acts_for=acts_for)
+        _freeze(self, id=_checked_id("an agent", id), roles=_names("roles", roles), scopes=held)
+        _freeze(self, org=None if org is None else _checked_id("an organisation", org), acts_for=acts_for)
 
 
 def _freeze(principal: Human | Agent, **members: object) -> None:
@@ -178,9 +179,15 @@ class PolicyDenied:
 
 @dataclass(frozen=True, slots=True)
 class PolicyError:
-    """A policy could not be evaluated, which denies; ``policies`` are the ids that erred."""
+    """A policy could not be evaluated, which denies; ``policies`` are the ids that erred.
+
+    The words are those of a denial that no policy explains, so that an error tells a caller nothing.
+    """
 
     policies: tuple[str, ...]
+    cause: str = field(default="", compare=False)
+    fix: str = field(default="", compare=False)
+    caller_fix: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from typing import Any, Final, cast
 
 import jsonschema_rs
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic_core import to_json
 
 from .model import Issue
 from .strict_json import Json
@@ -53,14 +54,22 @@ class InputSchema:
 
         Raises: InputBroken, when a validator of the application's raised.
         """
-        if not self._validator.is_valid(arguments):
-            return Invalid(_issues(self._validator, arguments))
+        given = dict(arguments)
         try:
-            return self.model.model_validate(arguments)
+            if not self._validator.is_valid(given):
+                return Invalid(_issues(self._validator, given))
+        except ValueError:  # what no wire carries: nesting past the validator, half a surrogate pair
+            return Invalid((Issue("", "cannot be read"),))
+        try:
+            return self.model.model_validate(given)
         except ValidationError as refusal:
             return Invalid(_model_issues(refusal))
         except Exception as refusal:  # a validator of the application's can raise anything
             raise InputBroken from refusal
+
+
+_NAMES: Final = frozenset({"properties", "$defs"})
+_DATA: Final = frozenset({"default", "examples", "enum", "const"})
 
 
 def publish_input(model: type[BaseModel]) -> InputSchema:
@@ -95,27 +104,32 @@ def _rooted(document: JsonSchema) -> JsonSchema:
     return root
 
 
-def _tidy(node: object) -> None:
-    """Close objects and drop the titles that pydantic derives from field names."""
+def _tidy(node: object, *, names: bool = False) -> None:
+    """Close objects and drop the titles that pydantic derives from field names.
+
+    ``names`` says that the keys of ``node`` are names of fields or definitions, not keywords.
+    """
     if isinstance(node, list):
         for each in cast("list[object]", node):
             _tidy(each)
     elif isinstance(node, dict):
-        _tidy_object(cast("JsonSchema", node))
+        held = cast("JsonSchema", node)
+        if not names:
+            _tidy_object(held)
+        for key, sub in held.items():
+            if names or key not in _DATA:
+                _tidy(sub, names=not names and key in _NAMES)
 
 
 def _tidy_object(node: JsonSchema) -> None:
     properties = node.get("properties")
-    if isinstance(properties, dict) and node.get("type") == "object":
-        node.setdefault("additionalProperties", False)
-        for name, sub in cast("dict[str, JsonSchema]", properties).items():
-            if sub.get("title") == name.replace("_", " ").title():
-                del sub["title"]
-    if isinstance(node.get("title"), str) and isinstance(properties, dict):
-        del node["title"]
-    for key, sub in node.items():
-        if key not in ("default", "examples", "enum", "const"):
-            _tidy(sub)
+    if not isinstance(properties, dict) or node.get("type") != "object":
+        return
+    node.setdefault("additionalProperties", False)
+    node.pop("title", None)
+    for name, sub in cast("dict[str, JsonSchema]", properties).items():
+        if sub.get("title") == name.replace("_", " ").title():
+            del sub["title"]
 
 
 def _issues(validator: jsonschema_rs.Draft202012Validator, value: object) -> tuple[Issue, ...]:
@@ -168,33 +182,38 @@ class OutputSchema:
     document: JsonSchema | None
     wrapped: bool
     _adapter: TypeAdapter[Any]
+    _validator: jsonschema_rs.Draft202012Validator
 
     def serialise(self, value: object) -> bytes:
-        """Return compact JSON of exactly the declared fields.
+        """Return compact JSON of exactly the declared fields, true to the published document.
 
         Raises: OutputRefused.
         """
         try:
             checked = self._adapter.validate_python(value)
-            answer = self._adapter.dump_json(checked, by_alias=True, warnings="error")
-            if b"null" in answer:  # how a float that JSON cannot hold is written
-                _refuse_unwritable(self._adapter.dump_python(checked, mode="json", by_alias=True))
-            return answer
+            plain = self._adapter.dump_python(checked, mode="json", by_alias=True, warnings="error")
+            if not self._validator.is_valid(plain):
+                raise OutputRefused
+            answer = to_json(plain, inf_nan_mode="null")
+            if b"null" in answer and not _finite(self._adapter.dump_python(checked)):
+                raise OutputRefused  # a float that JSON cannot hold is written null
         except Exception as refusal:  # a serialiser of the application's can raise anything
             raise OutputRefused from refusal
+        return answer
 
 
-def _refuse_unwritable(value: object) -> None:
-    """Refuse NaN and the infinities: null under a published ``type: number`` breaks the schema."""
+def _finite(value: object) -> bool:
+    """Whether no float is NaN or infinite: JSON has no such number."""
     stack = [value]
     while stack:
         each = stack.pop()
         if isinstance(each, float) and not math.isfinite(each):
-            raise OutputRefused
+            return False
         if isinstance(each, dict):
             stack.extend(cast("dict[object, object]", each).values())
         elif isinstance(each, (list, tuple)):
             stack.extend(cast("list[object]", each))
+    return True
 
 
 def publish_output(annotation: Any, *, rows: bool) -> OutputSchema:
@@ -205,14 +224,19 @@ def publish_output(annotation: Any, *, rows: bool) -> OutputSchema:
     try:
         adapter = TypeAdapter[Any](annotation)
         document = adapter.json_schema(mode="serialization")
-    except Exception as refusal:  # pydantic has several families of refusal
+        _structure_only(document)
+        validator = jsonschema_rs.Draft202012Validator(document, offline=True)
+    except Exception as refusal:  # pydantic and the validator each have a family of their own
         raise SchemaRefused(str(refusal).splitlines()[0]) from refusal
-    _structure_only(document)
     if rows and document.get("type") == "array":
-        defs = document.pop("$defs", None)
-        wrapped = {"type": "object", "properties": {"rows": document}, "required": ["rows"]}
-        return OutputSchema(wrapped if defs is None else {**wrapped, "$defs": defs}, True, adapter)
-    return OutputSchema(document if document.get("type") == "object" else None, False, adapter)
+        return OutputSchema(_under_rows(document), True, adapter, validator)
+    return OutputSchema(document if document.get("type") == "object" else None, False, adapter, validator)
+
+
+def _under_rows(document: JsonSchema) -> JsonSchema:
+    items = {key: value for key, value in document.items() if key != "$defs"}
+    wrapped: JsonSchema = {"type": "object", "properties": {"rows": items}, "required": ["rows"]}
+    return {**wrapped, "$defs": document["$defs"]} if "$defs" in document else wrapped
 
 
 _BOUNDS: Final = frozenset(
@@ -231,4 +255,5 @@ def _structure_only(node: object, *, names: bool = False) -> None:
         for key in [] if names else [each for each in held if each in _BOUNDS]:
             del held[key]
         for key, sub in held.items():
-            _structure_only(sub, names=key in ("properties", "$defs"))
+            if names or key not in _DATA:
+                _structure_only(sub, names=not names and key in _NAMES)

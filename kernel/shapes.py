@@ -99,28 +99,28 @@ BOOL: Final = Shape("Bool", _bool)
 UUID_STRING: Final = Shape("String", lambda value: str(value) if isinstance(value, UUID) else _string(value))
 
 
-def shape_of(annotation: Any, depth: int = 0) -> Shape | None:
+def shape_of(annotation: Any, within: tuple[type, ...] = ()) -> Shape | None:
     """Return the Cedar shape of a Python type, or ``None`` when Cedar has no such type.
 
-    Floats, decimals, dates, ``Any`` and unions have none: a policy cannot read such a field.
+    Floats, decimals, dates, ``Any``, unions and models that hold themselves have none: a policy
+    cannot read such a field. ``within`` are the models around it.
     """
-    if depth > MAX_DEPTH:
-        return None
     origin, args = get_origin(annotation), get_args(annotation)
     if origin is Literal:
         return _literal(args)
+    if not args:
+        return _plain(annotation, within) if isinstance(annotation, type) else None
     if origin in (list, set, frozenset, Iterable) or (origin is tuple and args[1:] == (Ellipsis,)):
-        return _set_of(shape_of(args[0], depth + 1))
+        return _set_of(shape_of(args[0], within))
     if origin in (dict, Mapping) and args[0] is str:
-        return _map_of(shape_of(args[1], depth + 1))
-    if hasattr(annotation, "__metadata__"):
-        return shape_of(args[0], depth)
-    return _plain(annotation, depth) if isinstance(annotation, type) else None
+        return _map_of(shape_of(args[1], within))
+    return shape_of(args[0], within) if hasattr(annotation, "__metadata__") else None
 
 
-def _plain(annotation: type, depth: int) -> Shape | None:
+def _plain(annotation: type, within: tuple[type, ...]) -> Shape | None:
     if issubclass(annotation, BaseModel):
-        return _record(fields_of(annotation, depth + 1))
+        deep = annotation in within or len(within) >= MAX_DEPTH
+        return None if deep else _record(fields_of(annotation, within))
     for base, shape in ((bool, BOOL), (str, STRING), (int, LONG), (UUID, UUID_STRING)):
         if issubclass(annotation, base):
             return shape
@@ -139,7 +139,10 @@ def _set_of(item: Shape | None) -> Shape | None:
         return None
 
     def encode(values: Any) -> Json:
-        return [_at(str(index), item.encode, value) for index, value in enumerate(values)]
+        if not isinstance(values, (list, tuple, set, frozenset)):
+            raise Unencodable("must be a list")
+        held = cast("Iterable[object]", values)
+        return [_at(str(index), item.encode, value) for index, value in enumerate(held)]
 
     return Shape(f"Set<{item.text}>", encode)
 
@@ -150,7 +153,10 @@ def _map_of(item: Shape | None) -> Shape | None:
         return None
 
     def encode(values: Any) -> Json:
-        return [{"k": _string(key), "v": _at("value", item.encode, value)} for key, value in values.items()]
+        if not isinstance(values, Mapping):
+            raise Unencodable("must be an object")
+        held = cast("Mapping[object, object]", values)
+        return [{"k": _string(key), "v": _at("value", item.encode, value)} for key, value in held.items()]
 
     return Shape(f"Set<{{k: String, v: {item.text}}}>", encode)
 
@@ -164,9 +170,9 @@ def record_text(fields: Iterable[Field]) -> str:
     return "{" + ", ".join(each.text for each in fields) + "}"
 
 
-def fields_of(model: type[BaseModel], depth: int = 0) -> tuple[Field, ...]:
+def fields_of(model: type[BaseModel], within: tuple[type, ...] = ()) -> tuple[Field, ...]:
     """Return the attributes of a model that Cedar can hold, under their wire names."""
-    found = (_field(name, info, depth) for name, info in model.model_fields.items())
+    found = (_field(name, info, (*within, model)) for name, info in model.model_fields.items())
     return tuple(each for each in found if each is not None)
 
 
@@ -176,9 +182,9 @@ def wire_name(name: str, info: FieldInfo) -> str:
     return alias or name
 
 
-def _field(name: str, info: FieldInfo, depth: int) -> Field | None:
+def _field(name: str, info: FieldInfo, within: tuple[type, ...]) -> Field | None:
     inner, optional = _without_none(info.annotation)
-    shape = shape_of(inner, depth)
+    shape = shape_of(inner, within)
     return None if shape is None else Field(wire_name(name, info), name, shape, not optional)
 
 
@@ -198,7 +204,7 @@ def encode_fields(fields: Iterable[Field], value: object) -> dict[str, Json]:
     """
     record: dict[str, Json] = {}
     for each in fields:
-        held = getattr(value, each.attribute)
+        held = getattr(value, each.attribute, None)
         if held is not None:
             record[each.name] = _at(each.name, each.shape.encode, held)
         elif each.required:

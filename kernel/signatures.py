@@ -9,7 +9,7 @@ import inspect
 import types
 import typing
 from dataclasses import dataclass
-from typing import Any, Literal, Union, cast, get_args, get_origin
+from typing import Any, Final, Literal, Union, cast, get_args, get_origin
 
 from pydantic import BaseModel
 
@@ -28,18 +28,21 @@ class Handler:
     is_async: bool
 
 
+_BY_POSITION: Final = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
 def read_signature(function: AnyHandler) -> tuple[Handler, type[BaseModel] | str, Any]:
     """Return how to call a handler, its input model (or what is wrong with it) and its return annotation."""
     unknown = Handler(function, (), inspect.iscoroutinefunction(function))
     try:
         hints = typing.get_type_hints(function, include_extras=True)
         parameters = inspect.signature(function).parameters
-    except (NameError, TypeError, ValueError) as refusal:
+    except Exception as refusal:  # noqa: BLE001  (evaluating an annotation runs whatever it says)
         return unknown, f"its annotations cannot be read: {refusal}", None
     takes: list[Argument] = []
     model: type[BaseModel] = NoInput
-    for name in parameters:
-        kind = _argument(hints.get(name))
+    for name, parameter in parameters.items():
+        kind = _argument(hints.get(name)) if parameter.kind in _BY_POSITION else None
         if kind is None or kind in takes:
             return (
                 unknown,

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Final
 
 from .catalog import Catalog, Entry
-from .judge import Caller, Judge
+from .judge import CALLERS, Caller, Judge
 from .model import Principal, Surface
 
 TABLES: Final = 256
@@ -31,10 +31,14 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One principal and the entries it may see. Holding one is the proof that visibility was decided."""
+    """One principal, the entries it may see, and the judge who said so and decides the rest of the request.
+
+    Holding one is the proof that visibility was decided.
+    """
 
     caller: Caller
     table: Table
+    judge: Judge
 
     @property
     def principal(self) -> Principal:
@@ -50,13 +54,16 @@ class Viewer:
     """Makes views of one catalog."""
 
     def __init__(self, catalog: Catalog, judge: Judge) -> None:
-        self._catalog, self._judge = catalog, judge
+        self._catalog, self.judge = catalog, judge
+        self._view = lru_cache(CALLERS)(self._look)
         self._table = lru_cache(TABLES)(self._build)
 
     def view_for(self, principal: Principal) -> View:
         """Return what ``principal`` may see, decided by Cedar."""
-        caller = self._judge.caller(principal)
-        return View(caller, self._table(self._judge.visible(caller)))
+        return self._view(self.judge.caller(principal))
+
+    def _look(self, caller: Caller) -> View:
+        return View(caller, self._table(self.judge.visible(caller)), self.judge)
 
     def _build(self, audiences: frozenset[str]) -> Table:
         seen = [entry for entry in self._catalog.entries if entry.audience in audiences]

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Coroutine, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, TypeVar, cast
@@ -318,8 +319,9 @@ def loader(world: World, each: Tool) -> Callable[..., Any] | None:
     return load
 
 
+@cache
 def input_of(each: Tool) -> type[BaseModel]:
-    """The input model of a tool."""
+    """The input model of a tool, the same one for its handler and its loader."""
     return _make(f"{each.name}Input", **{field.name: field_of(field) for field in each.fields})
 
 

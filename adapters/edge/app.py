@@ -6,17 +6,19 @@ import inspect
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, cast
 
 from ...kernel.audit import Event
 from ...kernel.boot import Declarations, build
+from ...kernel.catalog import Catalog
 from ...kernel.declare import Action, Grant, Prompt, Registry, Resource
 from ...kernel.errors import BootError, ErrorAudience, Fault, fault
 from ...kernel.gates import Kernel
 from ...kernel.judge import Judge
+from ...kernel.loader import Sources, load
 from ...kernel.model import Principal
-from ...kernel.policies import load
 from ...kernel.steps import RequestFacts
 from ..http.invoke import HttpServer
 from ..mcp.server import Instructions, McpServer
@@ -26,6 +28,7 @@ from . import policies
 Resolved = Principal | None
 Resolver = Callable[[str, RequestFacts], Awaitable[Resolved] | Resolved]
 ResolveTokenArgument = Resolver | Callable[[str], Awaitable[Resolved] | Resolved]
+GrantSource = Callable[[], Iterable[Grant]]
 Lifespan = Callable[[], AbstractAsyncContextManager[Any]]
 OnAudit = Callable[[Event], object]
 
@@ -44,6 +47,8 @@ class App:
     lifespan: Lifespan | None
     resources: tuple[Resource, ...]
     prompts: tuple[Prompt, ...]
+    policies_dir: Path | None
+    sources: Callable[[], Sources]
 
 
 def define_app_mcp(
@@ -64,6 +69,7 @@ def define_app_mcp(
     roles: Sequence[str] | None = None,
     grants: Sequence[Grant] = (),
     policies_dir: Path | str | None = None,
+    grant_sources: Sequence[GrantSource] = (),
     on_audit: OnAudit | None = None,
     path: str = "/mcp",
     lifespan: Lifespan | None = None,
@@ -76,7 +82,8 @@ def define_app_mcp(
     ``include="exposed"`` serves every action and query of the registry that declared ``mcp=expose(...)``;
     ``actions`` and ``queries`` list some of them; ``tools`` adds hand-written ones by name.
     ``scopes`` maps a scope to the tools it covers and, once given, must cover every tool.
-    ``grants`` and the ``.cedar`` files of ``policies_dir`` are what permits a call; nothing else does.
+    ``grants``, the ``.cedar`` files of ``policies_dir`` and what ``grant_sources`` return are what permits
+    a call; nothing else does. The last two are read again at a reload.
     ``roles``, once given, is the whole list of roles that declarations and policies may name.
     ``resolve_token(token, facts)`` returns an ``Agent``, a ``Human`` (HTTP only) or ``None``; it may be
     async, a plain function must not block. ``lifespan`` is entered at start; what it yields is
@@ -96,7 +103,9 @@ def define_app_mcp(
         roles=roles,
         grants=grants,
     )
-    kernel = _kernel(declared, resources, Path(policies_dir) if policies_dir is not None else None)
+    directory = Path(policies_dir) if policies_dir is not None else None
+    sources = partial(policies.gather, directory, tuple(grant_sources))
+    kernel = _kernel(declared, resources, sources())
     door = Door(frozenset(allowed_hosts), frozenset(allowed_origins), body_limit_bytes, error_audience)
     return App(
         name=name,
@@ -109,18 +118,29 @@ def define_app_mcp(
         lifespan=lifespan,
         resources=tuple(resources),
         prompts=tuple(prompts),
+        policies_dir=directory,
+        sources=sources,
     )
 
 
-def _kernel(declared: Declarations, resources: Sequence[Resource], policies_dir: Path | None) -> Kernel:
-    catalog, faults = build(declared)
-    sources, unreadable = policies.read(policies_dir)
-    base = policies.base()
-    judged, refused = load(catalog, base, sources, complete=not faults)
-    everything = (*faults, *_duplicates(resources), *unreadable, *refused)
+def _kernel(declared: Declarations, resources: Sequence[Resource], sources: Sources) -> Kernel:
+    built = build(declared)
+    loaded = load(built.catalog, policies.base(), sources, complete=built.complete)
+    everything = (*built.faults, *_duplicates(resources), *loaded.faults)
     if everything:
         raise BootError(everything)
-    return Kernel(catalog, Judge(catalog, base, judged))
+    return Kernel(built.catalog, Judge(built.catalog, loaded.base, loaded.policies), loaded.warnings)
+
+
+def judge_from(catalog: Catalog, sources: Sources) -> tuple[Judge, tuple[Fault, ...]]:
+    """Return a judge of a catalog under other policies, and the warnings about them.
+
+    Raises: BootError, with every fault at once.
+    """
+    loaded = load(catalog, policies.base(), sources)
+    if loaded.faults:
+        raise BootError(loaded.faults)
+    return Judge(catalog, loaded.base, loaded.policies), loaded.warnings
 
 
 def _duplicates(resources: Sequence[Resource]) -> Iterable[Fault]:

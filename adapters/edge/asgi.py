@@ -10,9 +10,10 @@ from ...kernel.errors import BootError, fault, refused
 from ...kernel.steps import Steps
 from ..http import invoke as http
 from ..mcp import server as mcp
-from ..wire import Head, Reply, problem
+from ..wire import JSON_TYPE, Head, Reply, problem
 from .app import App
-from .run import Edge, Open, Running, run
+from .reload import When, reloading
+from .run import Clock, Edge, Open, Running, run, utc_now
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -23,24 +24,30 @@ Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
 log: Final = logging.getLogger("nonsuch.asgi")
 
 
+_JSON: Final = (b"content-type", JSON_TYPE.encode())
+
+
 class _Gone(Exception):
     """The client left before its body was whole."""
 
 
-def asgi(app: App) -> Asgi:
+def asgi(app: App, clock: Clock = utc_now, *, reload: When | None = None) -> Asgi:
     """Return an ASGI application: MCP at the app's path, actions at ``/api/...``, the lifespan handled.
+
+    ``reload="signal"`` reads the policies again on SIGHUP, ``"watch"`` whenever a file of them changes.
 
     Raises: BootError, when the app has no ``resolve_token``.
     """
     if app.resolve_token is None:
         raise BootError([fault("X_MCP_APP_UNMOUNTED", f"`{app.name}` has no `resolve_token`")])
-    return _Application(app)
+    return _Application(app, clock, reload)
 
 
 class _Application:
-    def __init__(self, app: App) -> None:
-        self._app = app
-        self._running = Running(app) if app.lifespan is None else None
+    def __init__(self, app: App, clock: Clock, reload: When | None) -> None:
+        self._app, self._clock = app, clock
+        self._reload: When | None = reload
+        self._running = Running(app, None, clock) if app.lifespan is None else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         match scope["type"]:
@@ -74,14 +81,15 @@ class _Application:
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
-        opened = Open(self._app)
+        opened = Open(self._app, self._clock)
         try:
             self._running = await opened.__aenter__()
         except Exception as refusal:
             await send({"type": "lifespan.startup.failed", "message": type(refusal).__name__})
             raise
-        await send({"type": "lifespan.startup.complete"})
-        await receive()
+        async with reloading(self._app, self._reload):
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
         self._running = None
         await opened.__aexit__(None, None, None)
         await send({"type": "lifespan.shutdown.complete"})
@@ -90,19 +98,23 @@ class _Application:
 def head_of(scope: Scope) -> Head:
     """Return the head of an ASGI HTTP scope; only ``scope["path"]`` is believed of the target."""
     path = str(scope["path"])
-    root = str(scope.get("root_path", ""))
+    root = str(scope.get("root_path", "")).rstrip("/")
     client = scope.get("client")
     return Head(
         method=scope["method"],
-        path=path.removeprefix(root) if root else path,
+        path=path.removeprefix(root) if path.startswith(f"{root}/") else path,
         headers=_joined(scope["headers"]),
         address=client[0] if client else None,
     )
 
 
 def _joined(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    headers: dict[str, str] = {}
-    for name, value in raw:
+    pairs = list(raw)
+    headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in pairs}
+    if len(headers) == len(pairs):
+        return headers
+    headers = dict[str, str]()
+    for name, value in pairs:
         key, text = name.decode("latin-1").lower(), value.decode("latin-1")
         headers[key] = f"{headers[key]}, {text}" if key in headers else text
     return headers
@@ -131,6 +143,9 @@ def _reader(head: Head, receive: Receive) -> Callable[[int], Awaitable[bytes | N
 
 
 async def _send(reply: Reply, send: Send) -> None:
-    headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in reply.all_headers()]
+    if reply.body and not reply.headers:
+        headers = [_JSON, (b"content-length", b"%d" % len(reply.body))]
+    else:
+        headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in reply.all_headers()]
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
     await send({"type": "http.response.body", "body": reply.body})

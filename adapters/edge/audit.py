@@ -20,6 +20,7 @@ _pending: Final[set[asyncio.Future[object]]] = set()
 _MEMBERS: Final = {
     kind: tuple(each.name for each in dataclasses.fields(kind)) for kind in (ToolCall, AuthRefused)
 }
+_encode: Final = json.JSONEncoder().encode
 _LOUD: Final = frozenset({"X_INTERNAL", "X_OUTPUT_INVALID"})
 
 
@@ -29,7 +30,7 @@ def record(app: App, events: Iterable[Event], at: datetime) -> None:
         told = _declared(app, event)
         importance = level(told)
         if log.isEnabledFor(importance):
-            log.log(importance, line(told, at))
+            log.handle(logging.LogRecord(log.name, importance, "", 0, line(told, at), None, None))
         if app.on_audit is not None:
             _hand_on(app.on_audit, told)
 
@@ -43,8 +44,12 @@ def _declared(app: App, event: Event) -> Event:
 
 def line(event: Event, at: datetime) -> str:
     """Return one line of ASCII JSON; members without a value are left out."""
-    members = {"at": at.isoformat(), **{name: getattr(event, name) for name in _MEMBERS[type(event)]}}
-    return json.dumps({key: value for key, value in members.items() if value not in (None, ())})
+    members: dict[str, object] = {"at": at.isoformat()}
+    for name in _MEMBERS[type(event)]:
+        value = getattr(event, name)
+        if value is not None and value != ():
+            members[name] = value
+    return _encode(members)
 
 
 def level(event: Event) -> int:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
 from ...kernel.compile import Base, PolicySource
+from ...kernel.declare import Grant
 from ...kernel.errors import Fault, fault
+from ...kernel.loader import Sources
 
 _PACKAGE: Final = __name__.partition(".")[0]
 _SHIPPED: Final = ("visibility.cedar", "scope.cedar")
@@ -26,17 +29,41 @@ def base() -> Base:
     )
 
 
-def read(directory: Path | None) -> tuple[list[PolicySource], list[Fault]]:
-    """Return every ``.cedar`` file of a directory and of those below it, and what cannot be read."""
-    if directory is None:
-        return [], []
-    if not directory.is_dir():
-        return [], [fault("X_POLICY_UNREADABLE", f"`{directory}` is no directory")]
-    sources: list[PolicySource] = []
-    faults: list[Fault] = []
-    for path in sorted(directory.rglob("*.cedar")):
+def gather(directory: Path | None, grants: Iterable[Callable[[], Iterable[Grant]]]) -> Sources:
+    """Return what a directory holds and what the sources of grants say now."""
+    sources = read(directory)
+    held: list[Grant] = []
+    faults = list(sources.faults)
+    for source in grants:
         try:
-            sources.append(PolicySource(path.relative_to(directory).as_posix(), path.read_text("utf-8")))
+            held.extend(source())
+        except Exception as refusal:  # noqa: BLE001  (application code or a driver: whatever it raises is a fault)
+            name = getattr(source, "__qualname__", type(source).__name__)
+            faults.append(fault("X_POLICY_SOURCE_FAILED", f"`{name}` raised {type(refusal).__name__}"))
+    return Sources(sources.policies, sources.schemas, sources.links, tuple(held), tuple(faults))
+
+
+def read(directory: Path | None) -> Sources:
+    """Return what a directory and those below it hold, and what of it cannot be read.
+
+    ``*.cedar`` are policies, ``*.cedarschema`` the app's own entity types, ``*.links.json`` template links.
+    """
+    if directory is None:
+        return Sources()
+    if not directory.is_dir():
+        return Sources(faults=(fault("X_POLICY_UNREADABLE", f"`{directory}` is no directory"),))
+    faults: list[Fault] = []
+    policies, schemas, links = (
+        tuple(_texts(directory, sorted(directory.rglob(pattern)), faults))
+        for pattern in ("*.cedar", "*.cedarschema", "*.links.json")
+    )
+    return Sources(policies, schemas, links, (), tuple(faults))
+
+
+def _texts(directory: Path, paths: Iterable[Path], faults: list[Fault]) -> Iterable[PolicySource]:
+    for path in paths:
+        name = path.relative_to(directory).as_posix()
+        try:
+            yield PolicySource(name, path.read_text("utf-8"))
         except (OSError, UnicodeDecodeError) as refusal:
-            faults.append(fault("X_POLICY_UNREADABLE", f"`{path}`: {type(refusal).__name__}"))
-    return sources, faults
+            faults.append(fault("X_POLICY_UNREADABLE", type(refusal).__name__, where=name))

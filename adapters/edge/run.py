@@ -115,7 +115,7 @@ class Edge:
             if handler.is_async:
                 value = await handler.function(*arguments)
             else:
-                value = await asyncio.to_thread(handler.function, *arguments)
+                value = await asyncio.to_thread(_called, handler.function, arguments)
                 value = await value if inspect.isawaitable(value) else value
         except ActionError as fault:
             return Raised(fault)
@@ -134,6 +134,14 @@ class Edge:
         except Exception as fault:  # noqa: BLE001  (application code: whatever it raises lets nobody in)
             _complain(resolver, fault)
             return Raised(fault)
+
+
+def _called(function: Callable[..., Any], arguments: list[object]) -> Any:
+    """Call a plain function; a StopIteration cannot cross a future, and would leave its caller waiting."""
+    try:
+        return function(*arguments)
+    except StopIteration as fault:
+        raise RuntimeError("the handler raised StopIteration") from fault
 
 
 async def run(steps: Steps[T], edge: Edge) -> T:
@@ -222,7 +230,11 @@ class OpenSync(AbstractContextManager["RunningSync"]):
 
     def __enter__(self) -> RunningSync:
         self._portal.__enter__()
-        return RunningSync(self._portal.call(self._open.__aenter__()), self._portal)
+        try:
+            return RunningSync(self._portal.call(self._open.__aenter__()), self._portal)
+        except BaseException:
+            self._portal.__exit__(None, None, None)
+            raise
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None

@@ -92,9 +92,12 @@ def growth(sizes: tuple[int, ...], plan: Plan) -> tuple[dict[str, Series], dict[
 
 
 def lists(names: list[str], size: int, plan: Plan) -> dict[str, Series]:
-    """`tools/list` of one size: repeat callers for everybody, new callers where there are callers at all."""
+    """`tools/list` of one size: repeat callers for everybody, new callers where there are callers at all.
+
+    A subject's variants (`nonsuch-plain`) differ in calls only and are left out.
+    """
     with ExitStack() as stack:
-        workers = [stack.enter_context(worker(name, size)) for name in names]
+        workers = [stack.enter_context(worker(name, size)) for name in names if "-" not in name]
         warm = {f"{one.name} warm": one.lane(op="list", wire="legacy", caller="warm") for one in workers}
         warm |= _extra(workers, size)
         fresh = {

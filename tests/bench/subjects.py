@@ -43,6 +43,7 @@ SUBJECTS = {
         Subject("nonsuch-plain", "nonsuch_plain_app", "the same; the policy reads no argument", _PEER),
         Subject("fastmcp", "fastmcp_app", "token, arguments, scope check per tool", _PEER),
         Subject("sdk", "sdk_app", "no authentication, no validation of arguments"),
+        Subject("sdk-default", "sdk_default_app", "the same, without the look-up that spares a listing"),
         Subject("starlette", "starlette_app", "a JSON handler"),
         Subject("raw", "raw_app", "a JSON handler without a framework, orjson"),
     )
@@ -63,6 +64,10 @@ def fastmcp_app() -> Asgi:
 
 def sdk_app() -> Asgi:
     return _peer("peer_sdk", "build")
+
+
+def sdk_default_app() -> Asgi:
+    return _peer("peer_sdk", "build_default")
 
 
 def starlette_app() -> Asgi:

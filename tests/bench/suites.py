@@ -178,16 +178,20 @@ def _rates(series: dict[str, Series], one: wire.Wire, concurrency: int) -> list[
             bars.get(name),
             aims.get(name),
         )
-        for name in ("fastmcp", "sdk", "starlette", "raw")
+        for name in ("fastmcp", "sdk", "sdk-default", "starlette", "raw")
         if (lane := f"{name} {one} c={concurrency}") in series
     ]
 
 
 def _cpu(series: dict[str, Series], one: wire.Wire) -> list[Row]:
+    """What the throughput would be on an undisturbed core, and the distance from the floor."""
     mine = series[f"nonsuch {one} c=16"].cpu
-    rows: list[Row] = []
-    if other := series.get(f"fastmcp {one} c=16"):
-        rows.append(Row(f"call c=16, {one}: nonsuch / fastmcp, CPU", mine / other.cpu, None, at_most(1 / 7)))
+    aims = {"fastmcp": at_least(7)}
+    rows = [
+        Row(f"call c=16, {one}: {name} / nonsuch, CPU", series[lane].cpu / mine, None, aims.get(name))
+        for name in ("fastmcp", "sdk", "sdk-default", "starlette")
+        if (lane := f"{name} {one} c=16") in series
+    ]
     if floor := series.get(f"raw {one} c=16"):
         rows.append(Row(f"call c=16, {one}: nonsuch / raw, CPU", mine / floor.cpu, None, at_most(5)))
         if plain := series.get(f"nonsuch-plain {one} c=16"):

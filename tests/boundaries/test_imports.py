@@ -26,6 +26,7 @@ KERNEL: Final = (
     ("policies", "loader", "judge"),
     ("view",),
     ("gates",),
+    ("condition_text", "attempts", "witness", "explain", "matrix"),
 )
 
 # The package, bottom first. What shares a line stands side by side, and neither imports the other.
@@ -35,6 +36,7 @@ PARTS: Final = (
     ("adapters/mcp/", "adapters/http/"),
     ("adapters/edge/",),
     ("__init__.py",),  # the public API
+    ("adapters/cli/",),
     ("adapters/demo/",),
 )
 

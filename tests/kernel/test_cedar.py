@@ -6,8 +6,10 @@ The errors are those of a forbid that the engine skips, which under a blanket pe
 from __future__ import annotations
 
 import json
+from types import SimpleNamespace
 from typing import Any
 
+import cedarpy
 import pytest
 from cedarpy import pst
 
@@ -140,6 +142,17 @@ def test_an_engine_that_raises_denies(fault: BaseException, monkeypatch: pytest.
     assert decided(YES) == Decision(False, (), ("<engine>",))
 
 
+def test_no_decision_denies_even_without_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    silent = SimpleNamespace(reasons=["yes"], errors=list[str]())
+    answer = SimpleNamespace(decision=cedarpy.Decision.NoDecision, diagnostics=silent)
+
+    def undecided(*_: object) -> SimpleNamespace:
+        return answer
+
+    monkeypatch.setattr("cedarpy.is_authorized", undecided)
+    assert decided(YES) == Decision(False, (), ("<request>",))
+
+
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit, GeneratorExit])
 def test_what_stops_the_process_is_not_swallowed(
     stop: type[BaseException], monkeypatch: pytest.MonkeyPatch
@@ -191,10 +204,10 @@ def test_a_policy_has_its_own_id_or_its_place() -> None:
     )
     text += '@id("") forbid(principal, action, resource);'
     found = cedar.parse(text, "here.cedar")
-    assert [(each.id, each.origin, each.permit) for each in found] == [
-        ("here.cedar#0", "here.cedar", True),
-        ("own", "here.cedar", True),
-        ("here.cedar#2", "here.cedar", False),
+    assert [(each.id, each.permit) for each in found] == [
+        ("here.cedar#0", True),
+        ("own", True),
+        ("here.cedar#2", False),
     ]
     assert [dict(each.annotations) for each in found] == [{}, {"id": "own", "reason": "why"}, {"id": ""}]
 

@@ -13,7 +13,6 @@ from pydantic import BaseModel, create_model
 from nonsuch import Registry, audience, can, expose, grant, tool
 from nonsuch.adapters.edge.policies import base
 from nonsuch.kernel import cedar
-from nonsuch.kernel.boot import Declarations, build
 from nonsuch.kernel.catalog import Catalog
 from nonsuch.kernel.compile import (
     PolicySource,
@@ -23,6 +22,8 @@ from nonsuch.kernel.compile import (
     grant_policies,
     principal_schema,
 )
+
+from .trial import boot
 
 NAMES = st.text(st.sampled_from("abzAZ09_./-"), min_size=1, max_size=12)
 
@@ -54,9 +55,7 @@ def plain() -> str:
 
 
 def catalog_of(registry: Registry | None = None, **given: Any) -> Catalog:
-    catalog, faults = build(Declarations("trial", registry or Registry(), "exposed", **given))
-    assert faults == ()
-    return catalog
+    return boot(registry or Registry(), **given).kernel.catalog
 
 
 def two_tools() -> Catalog:

@@ -78,15 +78,17 @@ def test_a_fault_takes_the_fix_of_its_code_unless_a_better_one_is_known() -> Non
         "X_NAME_INVALID", "`a b` is no role name", standard
     )
     assert fault("X_NAME_INVALID", "why", "do that") == Fault("X_NAME_INVALID", "why", "do that")
+    told = fault("X_NAME_INVALID", "why", where="f.cedar:1:2")
+    assert told == Fault("X_NAME_INVALID", "why", standard, "f.cedar:1:2")
     with pytest.raises(KeyError):
         fault("X_NO_SUCH_CODE", "why")
 
 
 def test_a_boot_error_tells_every_fault() -> None:
-    one, two = Fault("X_A", "first", "do a"), Fault("X_B", "second", "do b")
-    assert str(BootError([one])) == "the app cannot start: 1 fault\nX_A: first\n  fix: do a"
+    one, two = Fault("X_A", "first", "do a"), Fault("X_B", "second", "do b", "f.cedar:2:3")
+    assert str(BootError([one])) == "the app cannot start: 1 fault\nX_A: first: do a"
     assert str(BootError(iter([one, two]))) == (
-        "the app cannot start: 2 faults\nX_A: first\n  fix: do a\nX_B: second\n  fix: do b"
+        "the app cannot start: 2 faults\nX_A: first: do a\nf.cedar:2:3: X_B: second: do b"
     )
 
 
@@ -145,13 +147,9 @@ TOLD: dict[str, tuple[Outcome, Refusal, Refusal]] = {
         Refusal("X_FORBIDDEN", "not yours", "grant it"),
     ),
     "policy error": (
-        PolicyError(("p",)),
-        Refusal("X_FORBIDDEN", "no policy permits this call", "ask the account owner for the permission"),
-        Refusal(
-            "X_FORBIDDEN",
-            "no policy permits this call",
-            "grant the permission to one of the principal's roles, or change the policy that refused",
-        ),
+        PolicyError(("p",), "not yours", "grant it", "ask for it"),
+        Refusal("X_FORBIDDEN", "not yours", "ask for it"),
+        Refusal("X_FORBIDDEN", "not yours", "grant it"),
     ),
     "failed": (
         Failed("X_LATE", "too late", "raise the limit", "come earlier"),

@@ -14,6 +14,7 @@ from pydantic import BaseModel, field_validator
 from nonsuch import ActionError, Agent, App, Context, Human, Principal, Registry, audience, can, expose, grant
 from nonsuch.kernel.audit import ToolCall, tool_call
 from nonsuch.kernel.cedar import Decision
+from nonsuch.kernel.errors import ErrorAudience, refusal
 from nonsuch.kernel.judge import Judge
 from nonsuch.kernel.model import (
     Call,
@@ -413,7 +414,12 @@ def test_a_loader_may_return_a_subclass_and_only_declared_facts_are_judged(tmp_p
 
 @pytest.mark.parametrize(
     "post",
-    [unchecked(Post, org="acme"), unchecked(Post, id="1"), unchecked(Post, id="1", org=5)],
+    [
+        unchecked(Post, org="acme"),
+        unchecked(Post, id="1"),
+        unchecked(Post, id="1", org=5),
+        unchecked(Post, id=5, org="acme"),
+    ],
 )
 def test_facts_that_were_never_validated_run_nothing(post: Post) -> None:
     spy = world(post)
@@ -474,6 +480,23 @@ def test_a_policy_that_errs_denies_and_only_the_audit_says_which(tmp_path: Path)
     assert audited(spy) == expected
 
 
+@pytest.mark.parametrize("audience", ["caller", "developer"])
+def test_an_error_is_told_in_the_words_of_a_denial(audience: ErrorAudience, tmp_path: Path) -> None:
+    """Whether a policy forbids or errs is for the operator to know."""
+    head = 'forbid(principal, action == Action::"publish", resource)'
+    policy = f'@id("q") {head} when {{ 9223372036854775807 + context.args.size > 0 }};'
+    told = [
+        refusal(
+            called(press(tmp_path, policy), who, "publish", {"postId": "1", "size": 1}, world()),
+            "t",
+            audience,
+        )
+        for who in (EDITOR, NOBODY)
+    ]
+    expected = refusal(FORBIDDEN, "t", audience)
+    assert told == [expected, expected]
+
+
 # the handler and its answer
 
 
@@ -507,14 +530,12 @@ def test_any_other_error_is_told_in_ours(where: str, error: BaseException) -> No
     assert audited(spy) == ToolCall("publish", "failed", "agent", "ed", "agent", code="X_INTERNAL")
 
 
-def test_a_loaders_application_error_is_told_and_runs_nothing() -> None:
+def test_a_loaders_application_error_is_not_told_and_runs_nothing() -> None:
+    """No policy was asked yet, so the caller may be anyone."""
     spy = world()
-    spy.loaded = raising(ActionError("X_LATE", "too late", "come earlier"))
+    spy.loaded = raising(ActionError("X_LATE", SENTINEL, "come earlier"))
     outcome = called(press(), EDITOR, "publish", ARGUMENTS, spy)
-    assert (outcome, spy.kinds) == (
-        Failed("X_LATE", "too late", "come earlier", "come earlier"),
-        ["Load", "Audit"],
-    )
+    assert (outcome, spy.kinds) == (failed("X_INTERNAL"), ["Load", "Audit"])
 
 
 @pytest.mark.parametrize("where", ["loaded", "handled"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from pydantic import BaseModel
 from nonsuch import Agent, App, Human, Principal, Registry, audience, can, expose, grant, tool
 from nonsuch.kernel.catalog import Entry
 from nonsuch.kernel.cedar import Decision
-from nonsuch.kernel.judge import MAX_CONTEXT_BYTES, Caller, Judge, resource_kind
+from nonsuch.kernel.judge import MAX_CONTEXT_BYTES, Judge, resource_kind
 from nonsuch.kernel.shapes import Unencodable
 
 from .trial import EDITOR, NOBODY, boot, folder, unchecked
@@ -211,12 +212,13 @@ def test_predicates_do_not_mix() -> None:
     assert seen_by(app, NOBODY) == ["yes"]
     assert seen_by(app, Agent("a", roles={"r"})) == ["roles", "yes"]
     caller = app.kernel.judge.caller(NOBODY)
-    assert caller == Caller(NOBODY, (frozenset({"predicate:0"}),))
+    assert (caller.principal, caller.facts) == (NOBODY, (frozenset({"predicate:0"}),))
 
 
 def test_a_caller_without_predicates_has_no_facts() -> None:
     agent = Human("h").delegate("a")
-    assert shown(None).kernel.judge.caller(agent) == Caller(agent, (frozenset(), frozenset()))
+    caller = shown(None).kernel.judge.caller(agent)
+    assert (caller.principal, caller.facts) == (agent, (frozenset(), frozenset()))
 
 
 # scopes
@@ -338,8 +340,9 @@ def test_a_resource_may_have_the_id_of_its_caller(tmp_path: Path) -> None:
     assert permitted(app, who, Post(id="same", org="other")) == Decision(False)
 
 
-def test_a_resource_without_facts_errs_where_they_are_read(tmp_path: Path) -> None:
-    assert permitted(press(tmp_path, OWN_ORG), MEMBER, None, ident="1") == Decision(False, (), ("own",))
+def test_a_resource_without_facts_denies_where_they_are_read(tmp_path: Path) -> None:
+    told = permitted(press(tmp_path, OWN_ORG), MEMBER, None, ident="1")
+    assert told == Decision(False, (), ("<missing>",))
 
 
 @pytest.mark.parametrize(
@@ -412,6 +415,26 @@ def test_only_the_arguments_that_a_policy_reads_are_sent(tmp_path: Path) -> None
     assert (
         app.kernel.judge.context(entry, Ask(postId="1", note="s3ntinel", size=2)) == '{"args": {"size": 2}}'
     )
+
+
+def count(input: Ask) -> int:
+    return input.size
+
+
+def test_arguments_are_judged_anew_where_nothing_is_acted_on() -> None:
+    """Of such an action only the arguments can change the answer: no memo may hold it."""
+    registry = Registry()
+    registry.action(policy=can("org:administer"), mcp=expose("Count"))(count)
+    with TemporaryDirectory() as at:
+        text = (
+            '@id("p") forbid(principal, action == Action::"count", resource) when { context.args.size > 1 };'
+        )
+        app = boot(registry, grants=[grant("editor", "any")], policies_dir=folder(Path(at), own=text))
+    (entry,), judge = app.kernel.catalog.entries, app.kernel.judge
+    contexts = [judge.context(entry, Ask(postId="1", size=size)) for size in (1, 2, 1, 2)]
+    told = [judge.permits(judge.caller(EDITOR), entry, None, judge.server, each) for each in contexts]
+    yes, no = Decision(True, ("grant editor any",)), Decision(False, ("p",))
+    assert told == [yes, no, yes, no]
 
 
 def test_all_arguments_are_sent_where_one_policy_uses_the_whole(tmp_path: Path) -> None:

@@ -75,6 +75,11 @@ def test_a_delegate_has_the_roles_and_the_organisation_of_its_person_and_only_it
     assert person.delegate("a").scopes == frozenset()
 
 
+def test_a_delegates_scopes_are_a_set_of_names_too() -> None:
+    with pytest.raises(PrincipalInvalid, match="scopes is a set of names, not one string"):
+        Human("h").delegate("a", scopes="admin")
+
+
 def test_the_parties_of_a_principal() -> None:
     person = Human("h")
     agent = person.delegate("a")

@@ -9,21 +9,23 @@ import json
 from collections.abc import Iterable
 from itertools import product
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from nonsuch import Agent, Human, Principal, Registry, can, expose, grant
+from nonsuch import Agent, BootError, Human, Principal, Registry, can, expose, grant
 from nonsuch.adapters.edge import policies as files
 from nonsuch.kernel import cedar
-from nonsuch.kernel.boot import Declarations, build
 from nonsuch.kernel.catalog import Catalog
 from nonsuch.kernel.cedar import Decision, Policy
 from nonsuch.kernel.compile import PolicySource
 from nonsuch.kernel.errors import Fault, fault
-from nonsuch.kernel.policies import Index, load
+from nonsuch.kernel.loader import Sources
+from nonsuch.kernel.policies import Index, Policies
 from nonsuch.kernel.shapes import entity, uid
 
 from .trial import boot, faults, folder
@@ -64,16 +66,18 @@ def press() -> Registry:
 
 
 def catalog() -> Catalog:
-    made, told = build(Declarations("trial", press(), "exposed", roles=["admin", "editor"]))
-    assert told == ()
-    return made
+    return boot(press(), roles=["admin", "editor"]).kernel.catalog
 
 
-def loaded(*texts: str) -> tuple[tuple[str, ...], list[tuple[str, str]]]:
-    """Load policies of an operator: the ids that the policy gate then holds, and the faults."""
-    sources = [PolicySource(f"f{number}.cedar", text) for number, text in enumerate(texts)]
-    policies, told = load(catalog(), files.base(), sources)
-    return tuple(each.id for each in policies.policy), [(each.code, each.cause) for each in told]
+def loaded(*texts: str, **given: Any) -> tuple[tuple[str, ...], list[tuple[str, str]]]:
+    """Boot with files ``f0.cedar``, ...: the ids of the policy gate, or code and file of each fault."""
+    with TemporaryDirectory() as at:
+        own = folder(Path(at), **{f"f{number}": text for number, text in enumerate(texts)})
+        settings: dict[str, Any] = {"roles": ["admin", "editor"], "policies_dir": own, **given}
+        try:
+            return tuple(boot(press(), **settings).kernel.judge.annotations), []
+        except BootError as refusal:
+            return (), [(each.code, each.where.partition(":")[0]) for each in refusal.faults]
 
 
 def policy(action: str, *, ident: str = "own", effect: str = "permit", when: str = "true") -> str:
@@ -100,27 +104,21 @@ def test_a_policy_about_tools_and_permissions_is_admitted(name: str, effect: str
 
 
 def test_a_policy_about_everything_would_answer_every_gate() -> None:
-    assert loaded(policy("action")) == (
-        (),
-        [("X_POLICY_HEAD_UNCONFINED", "f0.cedar: `own` names no action: it would answer every gate")],
-    )
+    assert loaded(policy("action")) == ((), [("X_POLICY_HEAD_UNCONFINED", "f0.cedar")])
 
 
-MIXED = {
-    'action in [Action::"see", Action::"publish"]': 2,
-    'action in [Action::"present", Action::"post:publish"]': 2,
-    'action in [Action::"see", Action::"present"]': 2,
-    'action in [Action::"see", Action::"present", Action::"any"]': 3,
-    "action in []": 0,
-}
+MIXED = [
+    'action in [Action::"see", Action::"publish"]',
+    'action in [Action::"present", Action::"post:publish"]',
+    'action in [Action::"see", Action::"present"]',
+    'action in [Action::"see", Action::"present", Action::"any"]',
+    "action in []",
+]
 
 
 @pytest.mark.parametrize("head", MIXED)
-def test_a_policy_about_several_gates_is_refused(head: str) -> None:
-    assert loaded(policy(head)) == (
-        (),
-        [("X_POLICY_HEAD_UNCONFINED", f"f0.cedar: `own` names actions of {MIXED[head]} gates")],
-    )
+def test_a_policy_about_several_gates_or_none_is_refused(head: str) -> None:
+    assert loaded(policy(head)) == ((), [("X_POLICY_HEAD_UNCONFINED", "f0.cedar")])
 
 
 GATES = ['action == Action::"see"', 'action == Action::"present"', 'action in [Action::"see"]']
@@ -142,7 +140,7 @@ def test_an_operators_see_policy_shows_no_hidden_tool(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["publsh", "post:publsh", "Publish", "post", ""])
 def test_a_policy_about_an_action_that_nobody_declared(name: str) -> None:
     for head in (f'action == Action::"{name}"', f'action in [Action::"publish", Action::"{name}"]'):
-        assert loaded(policy(head)) == ((), [("X_POLICY_ACTION_UNKNOWN", f"f0.cedar: `own` names `{name}`")])
+        assert loaded(policy(head)) == ((), [("X_POLICY_ACTION_UNKNOWN", "f0.cedar")])
 
 
 def test_an_exact_head_on_a_permission_matches_no_call_and_is_refused() -> None:
@@ -153,11 +151,8 @@ def test_an_exact_head_on_a_permission_matches_no_call_and_is_refused() -> None:
 def test_two_policies_of_one_id() -> None:
     two = policy('action in Action::"any"') + policy('action in Action::"any"')
     for texts in ([two], [policy('action in Action::"any"')] * 2):
-        ids, told = loaded(*texts)
-        assert ids == ("own",)
-        assert [(code, cause[3:]) for code, cause in told] == [
-            ("X_POLICY_ID_DUPLICATE", "cedar: `own` is used twice")
-        ] or told == [("X_POLICY_ID_DUPLICATE", f"f{len(texts) - 1}.cedar: `own` is used twice")]
+        _, told = loaded(*texts)
+        assert told == [("X_POLICY_ID_DUPLICATE", f"f{len(texts) - 1}.cedar")]
 
 
 TAKEN = ["nonsuch.visibility.everyone", "nonsuch.scope.token", "audience roles:admin", "grant editor any"]
@@ -165,20 +160,31 @@ TAKEN = ["nonsuch.visibility.everyone", "nonsuch.scope.token", "audience roles:a
 
 @pytest.mark.parametrize("ident", TAKEN)
 def test_an_operator_cannot_take_an_id_of_ours(ident: str) -> None:
-    source = PolicySource("f.cedar", policy('action in Action::"any"', ident=ident))
-    made, _ = build(Declarations("trial", press(), "exposed", grants=[grant("editor", "any")]))
-    _, told = load(made, files.base(), [source])
-    assert told == (fault("X_POLICY_ID_DUPLICATE", f"f.cedar: `{ident}` is used twice"),)
+    own = policy('action in Action::"any"', ident=ident)
+    _, told = loaded(own, grants=[grant("editor", "any")])
+    assert told == [("X_POLICY_ID_DUPLICATE", "f0.cedar")]
 
 
-def test_a_template() -> None:
-    ids, told = loaded('permit(principal == ?principal, action in Action::"any", resource);')
-    expected = "f0.cedar: a policy with `?principal` or `?resource` is a template, which nothing links"
-    assert (ids, told) == ((), [("X_POLICY_SYNTAX", expected)])
+def test_a_template_that_nothing_links_is_no_policy() -> None:
+    assert loaded('permit(principal == ?principal, action in Action::"any", resource);') == ((), [])
 
 
 def test_text_that_does_not_parse() -> None:
-    assert loaded("permit(principal\n,") == ((), [("X_POLICY_SYNTAX", "f0.cedar: unexpected end of input")])
+    assert loaded("permit(principal\n,") == ((), [("X_POLICY_SYNTAX", "f0.cedar")])
+
+
+PLACES = {
+    "  \n  permit(principal, action, resource);": "own.cedar:2:21",
+    "// c\n\npermit(principal, nonsense);": "own.cedar:3:19",
+    'permit(principal, action == Action::"gone", resource);': "own.cedar:1:37",
+    'permit(principal, action in Action::"any", resource)\nwhen { principal.zz };': "own.cedar:2:18",
+}
+
+
+@pytest.mark.parametrize("text", PLACES)
+def test_a_fault_says_where(text: str, tmp_path: Path) -> None:
+    told = faults(press(), policies_dir=folder(tmp_path, own=text))
+    assert {each.where for each in told} == {PLACES[text]}
 
 
 INVALID = {
@@ -197,9 +203,7 @@ INVALID = {
 @pytest.mark.parametrize("name", INVALID)
 def test_a_policy_that_does_not_fit_the_schema(name: str) -> None:
     _, told = loaded(policy('action in Action::"post:publish"', when=INVALID[name]))
-    assert {code for code, _ in told} == {"X_POLICY_INVALID"}
-    assert all(cause.startswith("f0.cedar: for policy `") or "f0.cedar: " in cause for _, cause in told)
-    assert all("\n" not in cause for _, cause in told)
+    assert set(told) == {("X_POLICY_INVALID", "f0.cedar")}
 
 
 def test_a_policy_about_every_permission_must_fit_every_tool() -> None:
@@ -214,7 +218,7 @@ def test_each_policy_is_validated_against_the_tools_of_its_head_only() -> None:
     good = policy('action == Action::"publish"', ident="good", when="context.args.size == 1")
     bad = policy('action == Action::"report"', ident="bad", when="context.args.size == 1")
     _, told = loaded(good, bad)
-    assert [(code, cause.partition(":")[0]) for code, cause in told] == [("X_POLICY_INVALID", "f1.cedar")]
+    assert told == [("X_POLICY_INVALID", "f1.cedar")]
 
 
 def test_all_faults_of_all_files_are_told_at_once() -> None:
@@ -227,14 +231,14 @@ def test_all_faults_of_all_files_are_told_at_once() -> None:
         policy('action in Action::"any"', ident="d", when="principal.zz"),
         policy('action == Action::"publish"', ident="e", when="resource.zz == 1"),
     )
-    assert [(code, cause.partition(":")[0]) for code, cause in told] == [
-        ("X_POLICY_HEAD_UNCONFINED", "f0.cedar"),
+    assert sorted(set(told)) == [
         ("X_POLICY_ACTION_UNKNOWN", "f1.cedar"),
-        ("X_POLICY_SYNTAX", "f2.cedar"),
+        ("X_POLICY_HEAD_UNCONFINED", "f0.cedar"),
         ("X_POLICY_ID_DUPLICATE", "f3.cedar"),
-        ("X_POLICY_TOO_DEEP", "f4.cedar"),
-        *[("X_POLICY_INVALID", "f5.cedar")] * (len(told) - 6),
+        ("X_POLICY_INVALID", "f5.cedar"),
         ("X_POLICY_INVALID", "f6.cedar"),
+        ("X_POLICY_SYNTAX", "f2.cedar"),
+        ("X_POLICY_TOO_DEEP", "f4.cedar"),
     ]
 
 
@@ -253,9 +257,8 @@ def reading(name: str) -> Registry:
 
 def test_a_model_that_makes_no_schema_is_a_fault_of_the_schema() -> None:
     told = faults(reading("like"), grants=[grant("editor", "it:read")])
-    assert told == [
-        fault("X_POLICY_INVALID", "<schema>: error parsing schema: `like` is a reserved identifier")
-    ]
+    cause = "error parsing schema: `like` is a reserved identifier"
+    assert told == [fault("X_POLICY_SCHEMA_INVALID", cause, where="<schema>")]
 
 
 @pytest.mark.parametrize("name", ["like", "in", "Long", "String", "Bool"])
@@ -272,11 +275,14 @@ def test_files_are_read_in_the_order_of_their_names_and_from_below(tmp_path: Pat
     (tmp_path / "b" / "one.cedar").write_text("// one")
     (tmp_path / "a.cedar").write_text("// a")
     (tmp_path / "z.txt").write_text("no policy")
-    assert files.read(tmp_path) == (
-        [PolicySource("a.cedar", "// a"), PolicySource("b/one.cedar", "// one")],
-        [],
+    (tmp_path / "own.cedarschema").write_text("entity Org;")
+    (tmp_path / "own.links.json").write_text("[]")
+    assert files.read(tmp_path) == Sources(
+        policies=(PolicySource("a.cedar", "// a"), PolicySource("b/one.cedar", "// one")),
+        schemas=(PolicySource("own.cedarschema", "entity Org;"),),
+        links=(PolicySource("own.links.json", "[]"),),
     )
-    assert files.read(None) == ([], [])
+    assert files.read(None) == Sources()
 
 
 def test_what_cannot_be_read_is_a_fault(tmp_path: Path) -> None:
@@ -289,7 +295,7 @@ def test_what_cannot_be_read_is_a_fault(tmp_path: Path) -> None:
     (tmp_path / "b.cedar").mkdir()
     (tmp_path / "c.cedar").symlink_to(tmp_path / "nowhere")
     assert faults(press(), policies_dir=str(tmp_path)) == [
-        Fault("X_POLICY_UNREADABLE", f"`{tmp_path / name}`: {why}", fix)
+        Fault("X_POLICY_UNREADABLE", why, fix, name)
         for name, why in (
             ("a.cedar", "UnicodeDecodeError"),
             ("b.cedar", "IsADirectoryError"),
@@ -309,7 +315,7 @@ def test_a_file_with_a_carriage_return_reads_as_lines(tmp_path: Path) -> None:
 # which policies are about an entry
 
 
-def test_the_policies_about_an_entry_are_those_whose_action_head_covers_it() -> None:
+def test_the_policies_about_an_entry_are_those_whose_action_head_covers_it(tmp_path: Path) -> None:
     heads = {
         "tool": 'action == Action::"publish"',
         "tools": 'action in [Action::"erase", Action::"publish"]',
@@ -318,17 +324,22 @@ def test_the_policies_about_an_entry_are_those_whose_action_head_covers_it() -> 
         "both": 'action in [Action::"publish", Action::"post:publish"]',
         "any": 'action in Action::"any"',
     }
-    sources = [PolicySource(f"{name}.cedar", policy(head, ident=name)) for name, head in heads.items()]
-    policies, told = load(catalog(), files.base(), sources)
-    assert told == ()
-    found = {
-        entry.name: sorted(each.id for each in policies.about(entry).policies) for entry in catalog().entries
-    }
+    own = folder(tmp_path, own="".join(policy(head, ident=name) for name, head in heads.items()))
+    kernel = boot(press(), roles=["admin"], policies_dir=own).kernel
+    about = {entry.name: kernel.judge.gate(entry).index.policies for entry in kernel.catalog.entries}
+    found = {name: sorted(each.id for each in policies) for name, policies in about.items()}
     assert found == {
         "publish": ["any", "both", "permission", "tool", "tools"],
         "erase": ["any", "other permission", "tools"],
         "report": ["any"],
     }
+
+
+def test_an_exact_head_on_a_permission_is_about_no_entry() -> None:
+    """`==` names one action and not the group. Boot refuses such a policy; no call would find it."""
+    exact = cedar.parse(policy('action == Action::"post:publish"'), "f")
+    entry = next(each for each in catalog().entries if each.name == "publish")
+    assert Policies((), (), exact).about(entry).policies == ()
 
 
 def test_an_index_reads_what_any_of_its_policies_reads() -> None:

@@ -15,7 +15,15 @@ from typing import Annotated, Any, Literal, cast
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, ConfigDict, Field, computed_field, field_serializer, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    RootModel,
+    computed_field,
+    field_serializer,
+    field_validator,
+)
 
 from nonsuch.kernel.model import Issue
 from nonsuch.kernel.schema import (
@@ -233,6 +241,27 @@ def test_a_pattern_beyond_the_linear_engine_is_refused_at_boot(pattern: str) -> 
     with pytest.raises(SchemaRefused) as caught:
         publish_input(Pattern)
     assert "\n" not in str(caught.value)
+
+
+def test_a_recursive_model_is_published_as_an_object() -> None:
+    document = publish_input(Tree).document
+    root = {name: value for name, value in document.items() if name != "$defs"}
+    children: dict[str, Any] = {"type": "array", "items": {"$ref": "#/$defs/Tree"}, "default": []}
+    assert (
+        root
+        == document["$defs"]["Tree"]
+        == {
+            "type": "object",
+            "additionalProperties": False,
+            "required": ["name"],
+            "properties": {"name": {"type": "string"}, "children": children},
+        }
+    )
+
+
+def test_an_input_that_is_no_object_is_refused() -> None:
+    with pytest.raises(SchemaRefused, match="an input is an object, so its model has fields"):
+        publish_input(RootModel[list[str]])
 
 
 # arguments
@@ -456,6 +485,8 @@ def answered(annotation: Any, value: object) -> str:
         (str, "naïve", '"naïve"'),
         (Aliased, Aliased(post_id="a"), '{"postId":"a"}'),
         (Any, {"k": [1, None]}, '{"k":[1,null]}'),
+        (Any, {"k": ["null", (None, 1.5)]}, '{"k":["null",[null,1.5]]}'),
+        (Any, {"k": ["NaN", {"Infinity": 1.5}]}, '{"k":["NaN",{"Infinity":1.5}]}'),
     ],
 )
 def test_an_answer_is_exactly_its_declared_fields(annotation: Any, value: object, expected: str) -> None:
@@ -512,6 +543,9 @@ WRONG: dict[str, tuple[Any, object]] = {
     "a validator that breaks": (Refuses, {"word": SENTINEL}),
     "a serialiser that breaks": (Breaks, {"word": SENTINEL}),
     "a computed field that breaks": (Computes, {"word": SENTINEL}),
+    "a not a number deep inside": (dict[str, list[Row]], {"a": [Row(id="a"), Row(id="b", size=math.nan)]}),
+    "an untyped not a number": (Any, {"a": [1.5, "NaN", {"b": math.nan}]}),
+    "an untyped infinity": (Any, [{"a": {"b": -math.inf}}]),
     "a circle": (Any, _circular()),
     "no JSON": (Any, object()),
 }

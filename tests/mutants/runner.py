@@ -141,12 +141,12 @@ PROPERTIES: Final = (
 )
 
 
-def judge(mutant: Mutant, *, everything: bool) -> Killed:
-    """Run the properties against one mutant: until one fails, or all of them."""
+def judge(mutant: Mutant, *, everything: bool, only: str = "") -> Killed:
+    """Run the properties (``only`` those of a name) against one mutant: until one fails, or all of them."""
     started, count, by = time.monotonic(), Counted(), list[str]()
     try:
         with applied(mutant.edits):
-            for each in PROPERTIES:
+            for each in (each for each in PROPERTIES if only in each.name):
                 if fails(each, count):
                     by.append(each.name)
                     if not everything:
@@ -158,19 +158,25 @@ def judge(mutant: Mutant, *, everything: bool) -> Killed:
 
 
 def fails(each: Property, count: Counted) -> bool:
-    """Whether a property is broken. Any exception breaks it: a mutant may crash."""
+    """Whether a property is broken. A mutant whose own text is broken proves nothing.
+
+    Raises: Stale.
+    """
     try:
         each.run(count)
-    except Stale:
-        raise
-    except Exception:  # noqa: BLE001 - whatever a mutant raises shows that it is seen
+    except (NameError, AttributeError, ImportError, TypeError) as fault:
+        raise Stale(f"the edited text raises {fault!r}") from fault
+    except Exception:  # noqa: BLE001 - whatever else a mutant raises shows that it is seen
         return True
     return False
 
 
-def run(mutants: Sequence[Mutant], *, everything: bool, shares: int) -> list[Killed]:
+def run(
+    mutants: Sequence[Mutant], *, everything: bool = False, only: str = "", shares: int = 2
+) -> list[Killed]:
     """Judge mutants in a few processes of their own."""
     command = [sys.executable, "-m", f"{__package__}.runner", *(["--everything"] if everything else [])]
+    command += ["--property", only]
     processes = [
         subprocess.Popen(
             [*command, "--share", *(mutant.name for mutant in mutants[at::shares])],
@@ -227,18 +233,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--everything", action="store_true", help="do not stop at the first killer")
     parser.add_argument("--shares", type=int, default=2)
     parser.add_argument("--only", nargs="*", help="mutants by name")
+    parser.add_argument("--property", default="", help="only properties with this in their name")
     parser.add_argument("--share", nargs="*")
     given = parser.parse_args(arguments)
     named = {mutant.name: mutant for mutant in (REAL, *MUTANTS)}
     if given.share is not None:
         logging.disable(logging.CRITICAL)
         for name in given.share:
-            sys.stdout.write(json.dumps(asdict(judge(named[name], everything=given.everything))) + "\n")
+            killed = judge(named[name], everything=given.everything, only=given.property)
+            sys.stdout.write(json.dumps(asdict(killed)) + "\n")
             sys.stdout.flush()
         return 0
     chosen = [named[name] for name in given.only] if given.only else list(named.values())
-    results = run(chosen, everything=given.everything, shares=given.shares)
-    sys.stdout.write(f"{table(results)}\nwritten to {write(results)}\n")
+    results = run(chosen, everything=given.everything, only=given.property, shares=given.shares)
+    whole = not (given.only or given.property)
+    sys.stdout.write(table(results) + (f"\nwritten to {write(results)}\n" if whole else "\n"))
     return int(any(bool(each.stale) or bool(each.by) is (each.mutant == "real") for each in results))
 
 

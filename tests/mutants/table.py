@@ -277,11 +277,6 @@ MUTANTS: Final = (
         (_INVOKE, _FOUND, f"{_FOUND} or {_KNOWN}"),
     ),
     _mutant(
-        "late-deny",
-        "what is hidden is refused by policy, with its permission named",
-        (_INVOKE, _FOUND, f"{_FOUND} or (self.judge.visible(view.caller) and {_KNOWN})"),
-    ),
-    _mutant(
         "second-look",
         "a name that misses is looked up once more, in all tools",
         (

@@ -11,7 +11,7 @@ from .table import MUTANTS
 
 @pytest.fixture(scope="module")
 def results() -> list[Killed]:
-    found = run((REAL, *MUTANTS), everything=False, shares=2)
+    found = run((REAL, *MUTANTS))
     write(found)
     return found
 

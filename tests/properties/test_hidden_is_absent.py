@@ -9,6 +9,7 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
@@ -109,6 +110,7 @@ class HiddenIsAbsent(RuleBasedStateMachine):
 
 
 TestHiddenIsAbsent = HiddenIsAbsent.TestCase
+TestHiddenIsAbsent.settings = settings(max_examples=max(settings().max_examples // 2, 1))
 
 
 # no chance: one walk past every observable
@@ -116,6 +118,9 @@ TestHiddenIsAbsent = HiddenIsAbsent.TestCase
 
 def walk(tokens: Sequence[str], names: Sequence[str], *, scoped: bool) -> None:
     """Every directed action, cold and after others were busy."""
+    crowded = Two(_VISIBLE_NAMES, HIDDEN_NAMES, scoped=scoped)
+    crowded.burst("root", names)
+    crowded.passive(tokens[0])
     two = Two(_VISIBLE_NAMES, HIDDEN_NAMES, scoped=scoped)
     for token in (None, "bogus", *tokens):
         two.passive(token)

@@ -5,9 +5,11 @@ Worlds, callers, policies and traces are random, and one dense world is walked w
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 from collections.abc import Mapping
-from typing import Final
+from pathlib import Path
+from typing import Any, Final, cast
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -31,10 +33,17 @@ def told_by_mcp(answer: Answer) -> tuple[str, str | None]:
     value = answer.value
     if "error" in value:
         data = value["error"].get("data")
-        return ("hidden", "X_MCP_TOOL_UNKNOWN") if data is None else ("scope-denied", data["code"])
+        if data is None:
+            return "hidden", "X_MCP_TOOL_UNKNOWN"
+        return "scope-denied", code_in(data)
     if value["result"].get("isError"):
         return "refused", value["result"]["content"][0]["text"].partition(":")[0]
     return "ok", None
+
+
+def code_in(data: Any) -> str | None:
+    """The code in an error's data, if it is there."""
+    return cast("dict[str, str]", data).get("code") if isinstance(data, dict) else None
 
 
 def told_by_http(answer: Answer) -> tuple[str, str | None]:
@@ -220,6 +229,13 @@ def judged_when_it_cannot_be() -> cedar.Decision:
     policies = cedar.policy_set(cedar.parse('permit (principal, action == Action::"a", resource);', "all"))
     one = {"type": "U", "id": "u"}
     return cedar.decide(one, "a", one, '{"n": "x"}', policies, cedar.entities("[]", of), of)
+
+
+def test_the_rules_import_nothing_of_nonsuch() -> None:
+    tree = ast.parse(Path(rules.__file__).read_text("utf-8"))
+    imported = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    assert set(imported) == {"__future__", "collections.abc", "dataclasses", "typing"}
+    assert not any(isinstance(node, ast.Import) for node in ast.walk(tree))
 
 
 def test_every_outcome_of_a_dense_world_is_the_one_that_the_rules_give() -> None:

@@ -211,7 +211,7 @@ def test_an_event_is_recorded_after_the_answer_has_left() -> None:
         order.append(message["type"])
         await keep(message)
 
-    held.send = send  # type: ignore[method-assign, assignment]  # a spy
+    held.send = send  # type: ignore[method-assign]  # a spy
     asyncio.run(held.request("/api/letters/nothing", b"{}", [*HEADERS, TOKEN]))
     assert order == ["http.response.start", "http.response.body", "audit"]
 
@@ -220,10 +220,10 @@ def test_an_answer_that_cannot_be_sent_is_audited_all_the_same() -> None:
     world = World()
     held = client(world)
 
-    async def send(_message: dict[str, Any]) -> None:
+    async def send(message: dict[str, Any]) -> None:
         raise OSError("the client is gone")
 
-    held.send = send  # type: ignore[method-assign, assignment]  # a spy
+    held.send = send  # type: ignore[method-assign]  # a spy
     with pytest.raises(OSError, match="the client is gone"):
         asyncio.run(held.request("/api/letters/nothing", b"{}", [*HEADERS, TOKEN]))
     assert world.events == [ToolCall("nothing", "ok", "http", "clerk", "agent")]
@@ -265,7 +265,13 @@ def padded(size: int) -> bytes:
 @pytest.mark.parametrize(("size", "status"), [(LIMIT, 200), (LIMIT + 1, 413), (LIMIT * 100, 413)])
 @pytest.mark.parametrize("announced", [None, "true", "less", "more", "nonsense", "twice"])
 def test_the_cap_counts_what_arrives(size: int, status: int, announced: str | None) -> None:
-    lengths = {"true": [size], "less": [len(PING)], "more": [LIMIT], "nonsense": ["²"], "twice": [size, size]}
+    lengths: dict[str, list[int | str]] = {
+        "true": [size],
+        "less": [len(PING)],
+        "more": [LIMIT],
+        "nonsense": ["²"],
+        "twice": [size, size],
+    }
     headers = [(b"content-length", str(each).encode("latin-1")) for each in lengths.get(announced or "", [])]
     body = padded(size)
     chunks = [body[at : at + 300] for at in range(0, len(body), 300)]

@@ -40,7 +40,7 @@ INTERNAL = Failed(
 def invoked(world: World, who: Principal, name: str, to: str = "x", **given: Any) -> Outcome:
     async def main() -> Outcome:
         async with Open(world.app(**given), lambda: NOW) as running:
-            return await asyncio.wait_for(running.invoke(who, name, {"to": to}), 5)
+            return await asyncio.wait_for(running.invoke(who, name, {"to": to}), 2)
 
     return asyncio.run(main())
 

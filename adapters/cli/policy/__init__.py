@@ -1,0 +1,1 @@
+"""The commands of `nonsuch policy`, a module each."""

@@ -1,0 +1,82 @@
+"""`nonsuch policy show`: every policy as it was compiled, the generated and granted ones too."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+from cyclopts import Parameter
+from rich.console import Console
+
+from ....kernel import cedar
+from ....kernel.cedar import Policy
+from ....kernel.condition_text import tidy_policy
+from ..locate import one
+from ..options import AsJson, Module, Server
+from ..render import Refused, Result
+from ..rules import Rules, rules_of
+
+GateName = Literal["visibility", "scope", "policy"]
+_GATES: Final[tuple[GateName, ...]] = ("visibility", "scope", "policy")
+
+
+def show(
+    ident: Annotated[str | None, Parameter(name="ID")] = None,
+    /,
+    *,
+    gate: Annotated[GateName | None, Parameter(help="only the policies of one gate")] = None,
+    app: Module = None,
+    server: Server = None,
+    json: AsJson = False,
+) -> Result:
+    """Print every policy as it was compiled, with the place it comes from.
+
+    Parameters
+    ----------
+    ident
+        The id of one policy.
+    """
+    del json
+    rules = rules_of(one(app, server))
+    found: list[tuple[GateName, Policy]] = [
+        (name, policy)
+        for name in _GATES
+        if gate in (None, name)
+        for policy in _of(rules, name)
+        if ident in (None, policy.id)
+    ]
+    if ident is not None and not found:
+        raise Refused(
+            "X_CLI_USAGE", f"no policy has the id `{ident}`", "list the ids with `nonsuch policy show`"
+        )
+
+    def told(console: Console) -> None:
+        for name, policy in found:
+            console.print(f"// {policy.where} ({name})", style="dim", soft_wrap=True)
+            console.print(text(policy).rstrip() + "\n", soft_wrap=True)
+
+    return Result({"policies": [described(name, policy) for name, policy in found]}, told)
+
+
+def _of(rules: Rules, gate: GateName) -> tuple[Policy, ...]:
+    return {
+        "visibility": rules.policies.visibility,
+        "scope": rules.policies.scope,
+        "policy": rules.policies.policy,
+    }[gate]
+
+
+def text(policy: Policy) -> str:
+    """Return a policy as Cedar text for people."""
+    return cedar.formatted(tidy_policy(str(cedar.policy_set([policy]))))
+
+
+def described(gate: GateName, policy: Policy) -> dict[str, Any]:
+    """Return a policy as JSON."""
+    return {
+        "id": policy.id,
+        "gate": gate,
+        "effect": "permit" if policy.permit else "forbid",
+        "where": policy.where,
+        "annotations": dict(policy.annotations),
+        "text": text(policy),
+    }

@@ -1,0 +1,59 @@
+"""The tree of commands. A command's module is imported when it is run."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+from cyclopts import App, CycloptsError
+
+from ...kernel.errors import BootError
+from .render import Refused, Result, answer, refuse
+
+_HERE: Final = __name__.rpartition(".")[0]
+_POLICY: Final = {
+    "check": "find every fault of the policies",
+    "fmt": "format policy files",
+    "show": "print every policy as it was compiled",
+    "explain": "say why a call is decided as it is",
+    "who": "show who can see, use and call what",
+    "diff": "show what changes between two sets of policies",
+    "test": "run the decision tables beside the policies",
+}
+_FUNCTIONS: Final = {"test": "run_tables"}  # pytest would take a function named `test` for one of its own
+
+
+def program() -> App:
+    """Return the command line."""
+    root = App(name="nonsuch", help="Actions declared once, served behind one Cedar-judged kernel.")
+    policy = App(name="policy", help="Check, explain and test the policies of an app.")
+    for name, told in _POLICY.items():
+        policy.command(f"{_HERE}.policy.{name}:{_FUNCTIONS.get(name, name)}", name=name, help=told)
+    root.command(policy)
+    return root
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command; print one document or text; return the exit status."""
+    as_json = "--json" in arguments
+    try:
+        result = program()(arguments, exit_on_error=False, print_error=False, result_action="return_value")
+        status = answer(result, as_json=as_json) if isinstance(result, Result) else 0
+        sys.stdout.flush()
+    except Refused as refusal:
+        return refuse(refusal, as_json=as_json)
+    except CycloptsError as error:
+        cause = " ".join(str(error).split())
+        return refuse(Refused("X_CLI_USAGE", cause), as_json=as_json)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except BootError as refusal:
+        from .policy.check import result as of_faults
+
+        return answer(of_faults(refusal.faults, (), 0), as_json=as_json)
+    except KeyboardInterrupt:
+        return 130
+    return status

@@ -1,0 +1,80 @@
+"""What a command answers: one JSON document or text for people on stdout, and an exit status."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ...kernel.codes import CODES
+
+FINE: Final = 0
+FINDINGS: Final = 1
+USAGE: Final = 2
+_PIPE_WIDTH: Final = 160
+
+
+class Refused(Exception):
+    """The command cannot be carried out as it was given."""
+
+    def __init__(self, code: str, cause: str, fix: str | None = None) -> None:
+        self.code, self.cause, self.fix = code, cause, fix or CODES[code].fix
+        super().__init__(code, cause, self.fix)
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.cause}\nfix: {self.fix}"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The answer of a command, in both forms."""
+
+    document: Any
+    show: Callable[[Console], None]
+    status: int = FINE
+
+
+def console() -> Console:
+    """Return the console of stdout: as wide as the terminal, or wide enough for a pipe."""
+    width = None if sys.stdout.isatty() else _PIPE_WIDTH
+    return Console(markup=False, emoji=False, highlight=False, width=width)
+
+
+def answer(result: Result, *, as_json: bool) -> int:
+    """Print a result and return its exit status."""
+    if as_json:
+        print(json.dumps(result.document, indent=2, ensure_ascii=False))
+    else:
+        result.show(console())
+    return result.status
+
+
+def refuse(refusal: Refused, *, as_json: bool) -> int:
+    """Print why a command was not carried out and return the exit status."""
+    if as_json:
+        error = {"code": refusal.code, "cause": refusal.cause, "fix": refusal.fix}
+        print(json.dumps({"error": error}, indent=2, ensure_ascii=False))
+    print(refusal, file=sys.stderr)
+    return USAGE
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> Table:
+    """Return a table of plain cells."""
+    made = Table(*heads, show_edge=False, pad_edge=False, header_style="bold")
+    for row in rows:
+        made.add_row(*(each if isinstance(each, Text) else Text(each) for each in row))
+    return made
+
+
+def words(names: Iterable[str], last: str = "and") -> str:
+    """Return names in backticks as a list in words."""
+    quoted = [f"`{each}`" for each in names]
+    if len(quoted) < 2:
+        return "".join(quoted)
+    return f"{', '.join(quoted[:-1])} {last} {quoted[-1]}"

@@ -1,0 +1,1 @@
+"""What lives in PostgreSQL; needs the extra ``postgres``."""

@@ -1,0 +1,113 @@
+"""Policies anew while the app runs: all of them or none, and the reasons when none.
+
+A request under way keeps the judge it began with; the next one has the new judge and none of the
+old one's memos.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+import threading
+from collections.abc import AsyncGenerator, Generator, Hashable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from ...kernel.errors import BootError, Fault
+from .app import App, judge_from
+
+log: Final = logging.getLogger("nonsuch.policies")
+WATCH_SECONDS: Final = 1.0
+When = Literal["signal", "watch"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reloaded:
+    """What came of a reload: with faults the old policies stay in force."""
+
+    faults: tuple[Fault, ...]
+    warnings: tuple[Fault, ...]
+
+    @property
+    def taken(self) -> bool:
+        """Whether the new policies are in force."""
+        return not self.faults
+
+
+_one_at_a_time: Final = threading.Lock()
+
+
+def reload_policies(app: App) -> Reloaded:
+    """Read every policy source of an app again and swap the whole set, or keep the old one and say why.
+
+    May be called from any thread; blocks while it reads.
+    """
+    with _one_at_a_time:
+        try:
+            judge, warnings = judge_from(app.kernel.catalog, app.sources())
+        except BootError as refusal:
+            for fault in refusal.faults:
+                log.error("policies kept as they were: %s", fault)
+            return Reloaded(refusal.faults, ())
+        app.kernel.swap(judge, warnings)
+    for fault in warnings:
+        log.warning("%s", fault)
+    log.info("policies reloaded")
+    return Reloaded((), warnings)
+
+
+@contextlib.asynccontextmanager
+async def reloading(app: App, when: When | None) -> AsyncGenerator[None]:
+    """Reload on SIGHUP (``signal``), or when a file of ``policies_dir`` changes (``watch``)."""
+    if when is None:
+        yield
+    elif when == "signal":
+        with _on_hangup(app):
+            yield
+    else:
+        task = asyncio.create_task(_watch(app))
+        try:
+            yield
+        finally:
+            task.cancel()
+
+
+@contextlib.contextmanager
+def _on_hangup(app: App) -> Generator[None]:
+    """Take SIGHUP over while the app is served; a reload runs off the event loop."""
+    loop = asyncio.get_running_loop()
+    tasks: set[asyncio.Future[Reloaded]] = set()
+
+    def reload() -> None:
+        task = loop.run_in_executor(None, reload_policies, app)
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
+    loop.add_signal_handler(signal.SIGHUP, reload)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGHUP)
+
+
+async def _watch(app: App) -> None:
+    seen = await asyncio.to_thread(fingerprint, app.policies_dir)
+    while True:
+        await asyncio.sleep(WATCH_SECONDS)
+        now = await asyncio.to_thread(fingerprint, app.policies_dir)
+        if now != seen:
+            seen = now
+            await asyncio.to_thread(reload_policies, app)
+
+
+def fingerprint(directory: Path | None) -> Hashable:
+    """Return a value that changes when a file below a directory comes, goes or is written."""
+    if directory is None:
+        return None
+    with contextlib.suppress(OSError):
+        found = ((path, path.stat()) for path in sorted(directory.rglob("*")))
+        return tuple((str(path), facts.st_mtime_ns, facts.st_size) for path, facts in found)
+    return None

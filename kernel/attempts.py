@@ -1,0 +1,69 @@
+"""A call put before the kernel without running anything: facts are given, a permit ends it.
+
+Knows no policy; the kernel decides as it does for a real caller.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from pydantic import BaseModel
+
+from .audit import ToolCall
+from .gates import Kernel
+from .model import Agent, Call, Human, InvalidArguments, Issue, Principal
+from .steps import Audit, Load, Permit, Returned
+
+Unloaded = Literal["unloaded"]
+UNLOADED: Final[Unloaded] = "unloaded"
+Facts = BaseModel | None | Unloaded
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What the kernel answered. ``event`` is its own audit of it; without one it waits for facts or ran."""
+
+    outcome: str
+    event: ToolCall | None = None
+    issues: tuple[Issue, ...] = ()
+
+
+def attempt(kernel: Kernel, principal: Principal, call: Call, facts: Facts) -> Attempt:
+    """Put a call before the kernel. A permit is ``ok`` and runs nothing; ``undecided`` waits for facts."""
+    steps = kernel.invoke(kernel.view_for(principal), call)
+    event: ToolCall | None = None
+    try:
+        step = next(steps)
+        while True:
+            match step:
+                case Permit():
+                    return Attempt("ok")
+                case Load() if facts == UNLOADED:
+                    return Attempt("undecided")
+                case Audit(ToolCall() as told):
+                    event, answer = told, Returned(None)
+                case _:
+                    answer = Returned(facts)
+            step = steps.send(answer)
+    except StopIteration as done:
+        issues = done.value.issues if isinstance(done.value, InvalidArguments) else ()
+    return Attempt(event.outcome if event else "failed", event, issues)
+
+
+def with_role(principal: Principal, role: str) -> Principal:
+    """Return a principal, and the human it acts for, with one more role."""
+    match principal:
+        case Human():
+            return Human(
+                principal.id, roles=principal.roles | {role}, org=principal.org, scopes=principal.scopes
+            )
+        case Agent():
+            person = None if principal.acts_for is None else with_role(principal.acts_for, role)
+            return Agent(
+                principal.id,
+                roles=principal.roles | {role},
+                org=principal.org,
+                scopes=principal.scopes,
+                acts_for=person if isinstance(person, Human) else None,
+            )
