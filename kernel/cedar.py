@@ -127,11 +127,8 @@ def _slots(node: object) -> Iterator[str]:
 def linked(template: Template, ident: str, values: Mapping[str, Uid], where: str) -> Policy:
     """Return the policy that a template makes with an entity in each slot."""
     names = {slot: pst.EntityUid(_type(str(each["type"])), str(each["id"])) for slot, each in values.items()}
-    heads = {
-        "principal": _filled(template.node.principal, names),
-        "resource": _filled(template.node.resource, names),
-    }
-    return _policy(replace(template.node, **heads), ident, where)
+    principal, resource = (_filled(head, names) for head in (template.node.principal, template.node.resource))
+    return _policy(replace(template.node, principal=principal, resource=resource), ident, where)
 
 
 def _type(name: str) -> pst.EntityType:
@@ -176,7 +173,11 @@ def schema_ends_early(prefix: str) -> bool:
 
 
 def never_applies(policy: Policy) -> bool:
-    """Whether the engine finds the conditions false with nothing known of principal, resource and context."""
+    """Whether the engine finds some condition false with nothing known of principal, resource and context."""
+    return any(_false(each) for each in (policy, *(part for _, part in conditions(policy)[1:])))
+
+
+def _false(policy: Policy) -> bool:
     alone = policy_set(
         [replace(policy, node=replace(policy.node, principal=_ANY, action=_ANY, resource=_ANY))]
     )
@@ -185,7 +186,7 @@ def never_applies(policy: Policy) -> bool:
     except ValueError:
         return False
     told = answer.diagnostics
-    return not (answer.residuals or told.reasons or told.errors)
+    return not (told.nontrivial_residuals or told.reasons or told.errors)
 
 
 def _policy(node: pst.Template, ident: str, where: str) -> Policy:

@@ -64,7 +64,8 @@ def _sources(app: App, directory: Path | None) -> Sources:
     if directory is None:
         return own
     read = policies.read(directory)
-    return Sources(read.policies, read.schemas, read.links, own.grants, read.faults)
+    lost = tuple(each for each in own.faults if each.code == "X_POLICY_SOURCE_FAILED")
+    return Sources(read.policies, read.schemas, read.links, own.grants, (*read.faults, *lost))
 
 
 def _below(directory: Path | None, each: Fault) -> Fault:
