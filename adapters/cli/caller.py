@@ -10,10 +10,10 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 
-from ...kernel.attempts import UNLOADED, Facts
 from ...kernel.catalog import Catalog, Entry
 from ...kernel.model import Human, Principal, PrincipalInvalid
 from ...kernel.strict_json import Json, JsonRefused, loads
+from ..analysis.attempts import UNLOADED, Facts
 from .render import Refused, words
 
 USAGE: Final = "X_CLI_USAGE"

@@ -26,14 +26,13 @@ KERNEL: Final = (
     ("policies", "loader", "judge"),
     ("view",),
     ("gates",),
-    ("condition_text", "attempts", "witness", "explain", "matrix"),
 )
 
 # The package, bottom first. What shares a line stands side by side, and neither imports the other.
 PARTS: Final = (
     ("kernel/",),
     ("adapters/wire.py",),
-    ("adapters/mcp/", "adapters/http/"),
+    ("adapters/mcp/", "adapters/http/", "adapters/analysis/"),
     ("adapters/edge/",),
     ("__init__.py",),  # the public API
     ("adapters/cli/",),
@@ -42,7 +41,7 @@ PARTS: Final = (
 
 # What decides and what translates. All effects live beyond.
 DECIDES: Final = ("kernel/",)
-TRANSLATES: Final = ("adapters/wire.py", "adapters/mcp/", "adapters/http/")
+TRANSLATES: Final = ("adapters/wire.py", "adapters/mcp/", "adapters/http/", "adapters/analysis/")
 
 # The whole of what they take from outside. None of these modules acts when it is imported or called,
 # but for the names in ACTS: a clock, randomness, files, the console, an import that no test can read.

@@ -11,12 +11,12 @@ from typing import Annotated, Any, Final
 from cyclopts import Parameter, validators
 from rich.console import Console
 
-from ....kernel.attempts import attempt
 from ....kernel.catalog import Catalog, Entry
 from ....kernel.gates import Kernel
 from ....kernel.judge import Judge
-from ....kernel.matrix import Cell, changed, who
 from ....kernel.model import Agent
+from ...analysis.attempts import attempt
+from ...analysis.matrix import Cell, changed, who
 from ..locate import one
 from ..options import AsJson, Module, Server
 from ..render import FINDINGS, FINE, Result

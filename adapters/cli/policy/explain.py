@@ -8,9 +8,9 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 from rich.console import Console
 
-from ....kernel.explain import Explainer, Explanation
 from ....kernel.model import Agent, Call, Principal
-from ....kernel.witness import Condition, Considered, Verdict
+from ...analysis.explain import Explainer, Explanation
+from ...analysis.witness import Condition, Considered, Verdict
 from ..caller import entry_of, facts, known, names, principal, record
 from ..locate import one
 from ..options import AsJson, Module, Server

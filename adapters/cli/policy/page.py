@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from jinja2 import Environment, StrictUndefined
 
-from ....kernel.matrix import Cell, Matrix, Rule
+from ...analysis.matrix import Cell, Matrix, Rule
 from ..render import Refused
 from .who import named
 

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from ....kernel import cedar
 from ....kernel.cedar import Policy
-from ....kernel.condition_text import tidy_policy
+from ...analysis.condition_text import tidy_policy
 from ..locate import one
 from ..options import AsJson, Module, Server
 from ..render import Refused, Result

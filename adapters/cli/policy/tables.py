@@ -21,10 +21,10 @@ from pydantic import (
     model_validator,
 )
 
-from ....kernel.attempts import UNLOADED, Facts
 from ....kernel.catalog import Catalog
 from ....kernel.model import Agent, Call, Human, Principal, PrincipalInvalid
 from ....kernel.strict_json import Json
+from ...analysis.attempts import UNLOADED, Facts
 from ..caller import entry_of, facts_from, known
 from ..render import Refused
 from .files import Unreadable, load

@@ -10,9 +10,9 @@ from typing import Any, Final
 from rich.console import Console
 from rich.text import Text
 
-from ....kernel.attempts import attempt
 from ....kernel.cedar import Policy
-from ....kernel.explain import Explainer
+from ...analysis.attempts import attempt
+from ...analysis.explain import Explainer
 from ..locate import one
 from ..options import AsJson, Module, Server
 from ..render import FINDINGS, FINE, Refused, Result, table

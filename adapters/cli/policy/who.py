@@ -10,8 +10,8 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.text import Text
 
-from ....kernel.matrix import NOBODY, Cell, Matrix, Rule
-from ....kernel.matrix import who as matrix_of
+from ...analysis.matrix import NOBODY, Cell, Matrix, Rule
+from ...analysis.matrix import who as matrix_of
 from ..caller import known, names
 from ..locate import one
 from ..options import AsJson, Module, Server

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from ....kernel.catalog import Catalog, Entry
-from ....kernel.condition_text import negated
 from ....kernel.declare import EVERYONE
-from ....kernel.explain import Explanation
 from ....kernel.model import Agent, Principal
-from ....kernel.witness import Condition, Considered, Verdict
+from ...analysis.condition_text import negated
+from ...analysis.explain import Explanation
+from ...analysis.witness import Condition, Considered, Verdict
 from ..caller import skeleton
 from ..render import words
 

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from nonsuch.adapters.analysis.condition_text import (
+    may_err,
+    mentions,
+    negated,
+    of_roles_only,
+    reads,
+    tidy,
+    tidy_policy,
+)
 from nonsuch.kernel import cedar
-from nonsuch.kernel.condition_text import may_err, mentions, negated, of_roles_only, reads, tidy, tidy_policy
 
 TEXTS = [
     'principal in Role::"a" || principal in Role::"b"',

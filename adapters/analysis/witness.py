@@ -11,18 +11,18 @@ from typing import Final, Literal
 
 from pydantic import BaseModel
 
-from . import cedar
+from ...kernel import cedar
+from ...kernel.catalog import Catalog, Entry
+from ...kernel.cedar import Decision, Policy
+from ...kernel.compile import Base
+from ...kernel.judge import Judge
+from ...kernel.model import Agent, Principal
+from ...kernel.policies import Policies
+from ...kernel.schema import InputBroken
+from ...kernel.shapes import Field, Unencodable, encode_fields
+from ...kernel.strict_json import Json
 from .attempts import UNLOADED, Facts
-from .catalog import Catalog, Entry
-from .cedar import Decision, Policy
-from .compile import Base
 from .condition_text import mentions, reads, tidy
-from .judge import Judge
-from .model import Agent, Principal
-from .policies import Policies
-from .schema import InputBroken
-from .shapes import Field, Unencodable, encode_fields
-from .strict_json import Json
 
 Truth = Literal["true", "false", "error", "unknown"]
 _HUMANS: Final = tuple(

@@ -10,10 +10,10 @@ from typing import Final, Literal
 
 from pydantic import BaseModel
 
-from .audit import ToolCall
-from .gates import Kernel
-from .model import Agent, Call, Human, InvalidArguments, Issue, Principal
-from .steps import Audit, Load, Permit, Returned
+from ...kernel.audit import ToolCall
+from ...kernel.gates import Kernel
+from ...kernel.model import Agent, Call, Human, InvalidArguments, Issue, Principal
+from ...kernel.steps import Audit, Load, Permit, Returned
 
 Unloaded = Literal["unloaded"]
 UNLOADED: Final[Unloaded] = "unloaded"

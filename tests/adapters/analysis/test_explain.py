@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from nonsuch import Agent, App, Human, Principal, Registry, audience, can, expose, grant
+from nonsuch.adapters.analysis.attempts import UNLOADED, Facts, attempt, with_role
+from nonsuch.adapters.analysis.explain import Explainer, Explanation
+from nonsuch.adapters.analysis.witness import Verdict
 from nonsuch.adapters.cli.rules import rules_of
-from nonsuch.kernel.attempts import UNLOADED, Facts, attempt, with_role
-from nonsuch.kernel.explain import Explainer, Explanation
 from nonsuch.kernel.model import Call
-from nonsuch.kernel.witness import Verdict
 
-from .trial import boot, folder
+from ...kernel.trial import boot, folder
 
 
 class Ask(BaseModel):

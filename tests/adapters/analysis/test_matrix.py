@@ -10,13 +10,13 @@ import pytest
 from pydantic import BaseModel
 
 from nonsuch import Agent, App, Human, Principal, Registry, audience, can, expose, grant
+from nonsuch.adapters.analysis.attempts import attempt
+from nonsuch.adapters.analysis.matrix import Matrix, changed, who
 from nonsuch.adapters.cli.rules import rules_of
-from nonsuch.kernel.attempts import attempt
-from nonsuch.kernel.matrix import Matrix, changed, who
 from nonsuch.kernel.model import Call
 from nonsuch.kernel.strict_json import Json
 
-from .trial import boot, folder
+from ...kernel.trial import boot, folder
 
 ROLES: Final = ("admin", "editor", "viewer")
 ORGS: Final = (None, "acme", "globex")

@@ -10,14 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from . import cedar
-from .catalog import Catalog, Entry
-from .cedar import Policy
-from .compile import Base
+from ...kernel import cedar
+from ...kernel.catalog import Catalog, Entry
+from ...kernel.cedar import Policy
+from ...kernel.compile import Base
+from ...kernel.judge import NO_ARGUMENTS, Judge
+from ...kernel.model import Agent, Human, Principal
+from ...kernel.policies import Policies
 from .condition_text import may_err, negated, of_roles_only, tidy
-from .judge import NO_ARGUMENTS, Judge
-from .model import Agent, Human, Principal
-from .policies import Policies
 
 Answer = Literal["always", "depends", "never"]
 Token = Literal["none", "needed", "never"]

@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from ...kernel.catalog import Catalog, Entry
+from ...kernel.compile import Base
+from ...kernel.gates import Kernel
+from ...kernel.model import Call, Principal, parties
+from ...kernel.policies import Policies
+from ...kernel.schema import Invalid
 from .attempts import Attempt, Facts, attempt, with_role
-from .catalog import Catalog, Entry
-from .compile import Base
 from .condition_text import reads
-from .gates import Kernel
-from .model import Call, Principal, parties
-from .policies import Policies
-from .schema import Invalid
 from .witness import Scene, Verdict, Witness
 
 GateName = Literal["visibility", "scope", "arguments", "policy", "facts"]
