@@ -2,6 +2,8 @@
 
 from .adapters.edge.app import App, define_app_mcp
 from .adapters.edge.asgi import asgi
+from .adapters.edge.postgres.grants import postgres_grants
+from .adapters.edge.reload import Reloaded, reload_policies
 from .adapters.edge.run import Open, OpenSync
 from .kernel.declare import (
     Context,
@@ -29,6 +31,7 @@ __all__ = [
     "OpenSync",
     "Principal",
     "Registry",
+    "Reloaded",
     "RequestFacts",
     "asgi",
     "audience",
@@ -36,7 +39,9 @@ __all__ = [
     "define_app_mcp",
     "expose",
     "grant",
+    "postgres_grants",
     "prompt",
+    "reload_policies",
     "resource",
     "tool",
 ]
