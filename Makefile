@@ -33,8 +33,9 @@ check: .venv/.ready  ## lint, format and types
 bench: .venv/.ready  ## measure the performance bars
 	@$(BIN)/python -m tests.bench.run $(ARGS)
 
-review: .venv/.ready  ## properties and fuzzing at full depth
+review: .venv/.ready  ## properties and fuzzing at full depth; the Cedar corpus at NONSUCH_CEDAR_CORPUS
 	@NONSUCH_PROFILE=review $(BIN)/pytest tests/properties tests/fuzz -q $(ARGS)
+	@$(BIN)/pytest tests/kernel/test_cedar_corpus.py -q $(ARGS)
 
 lock: .venv/.ready  ## write the locks again; ARGS=--upgrade takes newer versions
 	@$(COMPILE) --all-extras --group dev --output-file requirements.lock pyproject.toml

@@ -17,7 +17,7 @@ from ..kernel.audit import AuthReason, AuthRefused
 from ..kernel.errors import ErrorAudience, Refusal, refused
 from ..kernel.model import Agent, Human, Principal
 from ..kernel.steps import Audit, RequestFacts, ResolveToken, Returned, Steps
-from ..kernel.strict_json import Json
+from ..kernel.strict_json import Limits
 
 BODY_LIMIT: Final = 1_048_576
 MEMO: Final = 256
@@ -67,6 +67,10 @@ class Door:
     origins: frozenset[str] = frozenset()
     body_limit: int = BODY_LIMIT
     audience: ErrorAudience = field(default="caller")
+    limits: Limits = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "limits", Limits(max_bytes=self.body_limit))
 
     def refuses(self, head: Head) -> Refusal | None:
         """Return why a foreign Host or Origin is refused (403; MCP transports, security warning)."""
@@ -152,7 +156,7 @@ def _refuse(
     head: Head, reason: AuthReason, status: Literal[401, 403, 503], audience: ErrorAudience
 ) -> Steps[Unauthenticated]:
     yield Audit(AuthRefused(reason, status, head.address, head.path))
-    code = "X_INTERNAL" if status == 503 else "X_UNAUTHENTICATED"
+    code = {503: "X_INTERNAL", 403: "X_MCP_AGENTS_ONLY"}.get(status, "X_UNAUTHENTICATED")
     return Unauthenticated(reason, status, refused(code, audience))
 
 
@@ -185,8 +189,3 @@ def _takes_json(accept: str) -> bool:
     refusing = ("q=0", "q=0.0", "q=0.00", "q=0.000")
     taken = {kind.strip() for kind, _, rest in ranges if rest.replace(" ", "") not in refusing}
     return not taken.isdisjoint({JSON_TYPE, "application/*", "*/*"})
-
-
-def encode(value: Json | Mapping[str, object]) -> bytes:
-    """Return compact JSON."""
-    return to_json(value)

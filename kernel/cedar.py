@@ -125,10 +125,20 @@ def _slots(node: object) -> Iterator[str]:
 
 
 def linked(template: Template, ident: str, values: Mapping[str, Uid], where: str) -> Policy:
-    """Return the policy that a template makes with an entity in each slot."""
+    """Return the policy that a template makes with an entity in each slot. Raises: PolicyRefused."""
     names = {slot: pst.EntityUid(_type(str(each["type"])), str(each["id"])) for slot, each in values.items()}
+    for each in names.values():
+        _check_type(str(each.type))
     principal, resource = (_filled(head, names) for head in (template.node.principal, template.node.resource))
     return _policy(replace(template.node, principal=principal, resource=resource), ident, where)
+
+
+def _check_type(name: str) -> None:
+    """Refuse a word of the language where a type stands; the engine would do so later, without a place."""
+    try:
+        cedarpy.policies_to_pst(f"permit(principal is {name}, action, resource);")
+    except ValueError:
+        raise PolicyRefused(f"`{name}` is no entity type") from None
 
 
 def _type(name: str) -> pst.EntityType:

@@ -65,10 +65,17 @@ _TABLE: Final = (
         "connect with a valid token",
     ),
     Code(
+        "X_MCP_AGENTS_ONLY",
+        "caller",
+        "this token is a person's, and MCP is for agents",
+        "let `resolve_token` return `human.delegate(...)` for this token",
+        "connect with a token of an agent",
+    ),
+    Code(
         "X_ROUTE_NOT_FOUND",
         "caller",
         "no action answers at that path",
-        "read the paths this caller may use in the API document",
+        "check the path: `/api/` and the action's name, or its `path=`",
         "check the path",
     ),
     Code(

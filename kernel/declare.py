@@ -1,6 +1,6 @@
 """What an application says about itself: actions, queries, tools, audiences, grants.
 
-Values only. Nothing is checked here that needs a second declaration; ``catalog.py`` does that at boot.
+Values only. Nothing is checked here that needs a second declaration; ``boot.py`` does that.
 """
 
 from __future__ import annotations

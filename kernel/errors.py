@@ -118,12 +118,20 @@ def refusal(outcome: Outcome, tool: str, audience: ErrorAudience) -> Refusal:
         case InvalidArguments(issues):
             cause = f"input for tool `{tool}` failed validation: {'; '.join(str(each) for each in issues)}"
             return Refusal("X_INPUT_INVALID", cause, refused("X_INPUT_INVALID", audience).fix)
-        case PolicyError(_, cause, fix, caller_fix):
-            return Refusal("X_FORBIDDEN", cause, _for(audience, fix, caller_fix))
-        case PolicyDenied(code, cause, fix, caller_fix) | Failed(code, cause, fix, caller_fix):
+        case PolicyError(policies, cause, fix, caller_fix):
+            return Refusal("X_FORBIDDEN", _named(audience, cause, policies), _for(audience, fix, caller_fix))
+        case PolicyDenied(code, cause, fix, caller_fix, policies):
+            return Refusal(code, _named(audience, cause, policies), _for(audience, fix, caller_fix))
+        case Failed(code, cause, fix, caller_fix):
             return Refusal(code, cause, _for(audience, fix, caller_fix))
         case _:
             assert_never(outcome)
+
+
+def _named(audience: ErrorAudience, cause: str, policies: tuple[str, ...]) -> str:
+    """Name the policies to a developer; a caller is told the words of a policy, never its id."""
+    ids = ", ".join(f"`{each}`" for each in policies)
+    return f"{cause} (policies: {ids})" if audience == "developer" and ids else cause
 
 
 def _for(audience: ErrorAudience, fix: str, caller_fix: str) -> str:

@@ -6,13 +6,13 @@ role is another key, so no memo outlives a revoked right.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
 from pydantic import BaseModel
+from pydantic_core import to_json
 
 from . import cedar
 from .catalog import Catalog, Entry, ResourceType
@@ -24,12 +24,12 @@ from .shapes import Field, Unencodable, encode_fields, entity, uid
 from .strict_json import Json
 
 MAX_CONTEXT_BYTES: Final = 65_536
+MAX_FACTS_BYTES: Final = 262_144
 CALLERS: Final = 4_096
 SHAPES: Final = 1_024
 PACK: Final = 32
 PAIRS: Final = 16_384
-NO_ARGUMENTS: Final = '{"args": {}}'
-_encode: Final = json.JSONEncoder().encode
+NO_ARGUMENTS: Final = '{"args":{}}'
 
 Facts = frozenset[str]
 _NO_FACTS: Final[Facts] = frozenset()
@@ -232,8 +232,18 @@ def _admits(ask: object, party: Principal) -> bool:
         return False
 
 
+def _encode(value: object) -> str:
+    try:
+        return to_json(value).decode()
+    except ValueError:  # half a surrogate pair, from a row or an in-process call
+        raise Unencodable("holds text that JSON cannot hold") from None
+
+
 def _facts(kind: ResourceType, ident: str, resource: BaseModel) -> str:
-    return _encode(entity(kind.name, ident, encode_fields(kind.fields, resource)))
+    text = _encode(entity(kind.name, ident, encode_fields(kind.fields, resource)))
+    if len(text) > MAX_FACTS_BYTES:
+        raise Unencodable(f"the facts exceed {MAX_FACTS_BYTES} bytes")
+    return text
 
 
 def _uid(party: Principal) -> dict[str, Json]:

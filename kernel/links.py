@@ -17,6 +17,9 @@ from .shapes import uid
 from .strict_json import Json, JsonRefused, loads
 
 _ENTITY: Final = re.compile(r'([A-Za-z_]\w*(?:::[A-Za-z_]\w*)*)::"((?:[^"\\]|\\["\\])*)"')
+_MARK: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},]|[^\s\[\]{},"]+')
+_OPENING: Final = frozenset("[{")
+_CLOSING: Final = frozenset("]}")
 _MEMBERS: Final = {"template_id", "link_id", "args"}
 
 
@@ -70,10 +73,10 @@ def _entity(text: Json) -> dict[str, Json] | None:
 
 def _places(text: str) -> Iterator[Place]:
     """Yield the place of each item of the outermost list."""
-    depth = 0
-    for match in re.finditer(r'"(?:[^"\\]|\\.)*"|[\[{}\]]', text):
-        if match[0] == "{" and depth == 1:
+    depth, awaited = 0, False
+    for match in _MARK.finditer(text):
+        mark = match[0]
+        if depth == 1 and awaited and mark not in "],":
             yield place(text, match.start())
-        depth += (match[0] in "[{") - (match[0] in "]}") if match[0] in "[]{}" else 0
-    while True:
-        yield Place(1, 1)
+        awaited = mark == "," or (mark == "[" and depth == 0)
+        depth += (mark in _OPENING) - (mark in _CLOSING)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Final
 
 from . import cedar
@@ -26,10 +27,20 @@ from .declare import Grant
 from .errors import Fault, fault
 from .links import Link, read_links
 from .policies import Gate, Policies
-from .policy_text import Statement, first_unexpected, place, statements, too_deep
+from .policy_text import (
+    Statement,
+    first_unexpected,
+    place,
+    schema_too_deep,
+    statements,
+    tokens,
+    too_deep,
+)
 
 _GATE_ACTIONS: Final[Mapping[str, Gate]] = {"see": "visibility", "present": "scope"}
 _CONDITION: Final = "<audience "
+_OPENING: Final = re.compile(r"^for policy `policy[0-9]+`[,:] ")
+_FOLLOWS: Final = "unable to find an applicable action given the policy scope constraints"
 _QUOTED: Final = re.compile(r"`([^`]*)`")
 _WORD: Final = re.compile(r'"(?:[^"\\]|\\.)*"|\w+')
 
@@ -181,23 +192,28 @@ def _apply(source: PolicySource, link: Link, reading: _Reading) -> None:
         reading.refuse("X_POLICY_LINK_INVALID", spot, f"`{link.template}` takes exactly {wanted}")
     else:
         reading.found[link.id] = reading.found[link.template]
-        reading.policies.append(cedar.linked(template, link.id, link.values, spot))
+        try:
+            reading.policies.append(cedar.linked(template, link.id, link.values, spot))
+        except cedar.PolicyRefused as refusal:
+            reading.refuse("X_POLICY_LINK_INVALID", spot, one_line(str(refusal)))
 
 
 # 3. confinement
 
 
 def _confined(catalog: Catalog, reading: _Reading, *, complete: bool) -> Policies:
-    known = {entry.name for entry in catalog.entries} | catalog.permissions | {ANY}
     gates: dict[Gate, list[Policy]] = {"visibility": [], "scope": [], "policy": []}
+    tools, groups = {entry.name for entry in catalog.entries}, catalog.permissions | {ANY}
     for policy in reading.policies:
-        gate = _gate(policy, known if complete else None, reading)
+        gate = _gate(policy, reading)
+        if gate == "policy" and complete and not _known(policy, tools, groups, reading):
+            continue
         if gate is not None:
             gates[gate].append(policy)
     return Policies(gates["visibility"], gates["scope"], gates["policy"])
 
 
-def _gate(policy: Policy, known: set[str] | None, reading: _Reading) -> Gate | None:
+def _gate(policy: Policy, reading: _Reading) -> Gate | None:
     """Return the one gate of a policy, by its action head."""
     if policy.actions is None:
         cause = f"`{policy.id}` names no action: it would answer every gate, and show what is hidden"
@@ -214,11 +230,18 @@ def _gate(policy: Policy, known: set[str] | None, reading: _Reading) -> Gate | N
         cause = f"`{policy.id}` permits `{min(policy.actions)}` on no named {what}"
         reading.refuse("X_POLICY_HEAD_UNCONFINED", _spot(policy, reading, "resource"), cause)
         return None
-    unknown = sorted(policy.actions - known) if gate == "policy" and known is not None else []
+    return gate
+
+
+def _known(policy: Policy, tools: set[str], groups: frozenset[str], reading: _Reading) -> bool:
+    """Refuse names that no call has: misspelt ones, and a permission under ``==``."""
+    unknown = sorted((policy.actions or frozenset()) - (tools if policy.exact else tools | groups))
     for name in unknown:
         cause = f"`{policy.id}` names `{name}`, which is no tool and no permission"
+        if name in groups:
+            cause = f"`{policy.id}` compares the action with the permission `{name}`: write `action in`"
         reading.refuse("X_POLICY_ACTION_UNKNOWN", _spot(policy, reading, f'"{name}"'), cause)
-    return None if unknown else gate
+    return not unknown
 
 
 def _ours(policy: Policy, reading: _Reading) -> bool:
@@ -260,9 +283,13 @@ def _check(policies: list[Policy], text: str, reading: _Reading) -> None:
             reading.faults.append(fresh)
         return
     by_id = {policy.id: policy for policy in policies}
+    told: set[str] = set()
     for ident, message in cedar.invalid(policies, against):
+        if ident in told and message.endswith(_FOLLOWS):
+            continue
+        told.add(ident)
         spot = _spot(by_id[ident], reading, *_words(message)) if ident in by_id else "<schema>"
-        reading.refuse("X_POLICY_INVALID", spot, one_line(message))
+        reading.refuse("X_POLICY_INVALID", spot, f"`{ident}`: {_OPENING.sub('', one_line(message))}")
 
 
 def _covered(
@@ -300,42 +327,50 @@ def _warn(reading: _Reading) -> None:
 
 
 def _extended(catalog: Catalog, base: Base, schemas: Iterable[PolicySource], reading: _Reading) -> Base:
-    """Return the base with the schema files appended that are sound, each checked by itself."""
-    taken = base
-    for source in schemas:
-        tried = Base(f"{taken.entities}\n{source.text}", taken.gates, taken.policies)
-        if _own_types(source, reading) and _schema_parses(catalog, tried, source, reading):
-            taken = tried
-    return taken
+    """Return the base with all schema files appended, or as it was and what is wrong with them."""
+    sound = [source for source in schemas if _own_types(source, reading) and _schema_parses(source, reading)]
+    text = "\n".join((base.entities, *(source.text for source in sound)))
+    extended = Base(text, base.gates, base.policies)
+    try:
+        cedar.schema(principal_schema(catalog, extended))
+    except cedar.PolicyRefused as refusal:
+        spot = _where_named(sound, str(refusal))
+        reading.refuse("X_POLICY_SCHEMA_INVALID", spot, one_line(str(refusal)))
+        return base
+    return extended
+
+
+def _where_named(sources: Iterable[PolicySource], message: str) -> str:
+    """Return where a schema message's words stand last, of all files."""
+    words = set(_words(message))
+    spots = [
+        where(source, token.at) for source in sources for token in tokens(source.text) if token.text in words
+    ]
+    return spots[-1] if spots else "<schema>"
 
 
 def _own_types(source: PolicySource, reading: _Reading) -> bool:
     before = len(reading.faults)
-    for statement in statements(source.text):
-        if any(token.text == "action" for token in statement.tokens[:1]):
+    strain = schema_too_deep(source.text)
+    if strain is not None:
+        reading.refuse("X_POLICY_TOO_DEEP", where(source, strain.at), strain.why)
+        return False
+    held = list(tokens(source.text))
+    for token, following in pairwise(held):
+        if token.text == "action" and following.text not in (":", "?"):
             cause = "actions are declared in code, with the gate that asks about them"
-            reading.refuse("X_POLICY_SCHEMA_INVALID", where(source, statement.start), cause)
+            reading.refuse("X_POLICY_SCHEMA_INVALID", where(source, token.at), cause)
     return len(reading.faults) == before
 
 
-def _schema_parses(catalog: Catalog, tried: Base, source: PolicySource, reading: _Reading) -> bool:
-    try:
-        cedar.schema(principal_schema(catalog, tried))
-    except cedar.PolicyRefused as refusal:
-        at = _schema_stumble(source.text, str(refusal))
-        reading.refuse("X_POLICY_SCHEMA_INVALID", where(source, at), one_line(str(refusal)))
-        return False
-    return True
-
-
-def _schema_stumble(text: str, message: str) -> int:
-    for statement in statements(text):
-        alone = text[statement.start : statement.end]
-        if not cedar.schema_ends_early(alone):
-            return first_unexpected(text, statement, cedar.schema_ends_early)
-    words = set(_words(message))
-    spots = (token.at for each in statements(text) for token in each.tokens if token.text in words)
-    return max(spots, default=0)
+def _schema_parses(source: PolicySource, reading: _Reading) -> bool:
+    """Check the syntax of each declaration by itself; names are resolved with all files together."""
+    before = len(reading.faults)
+    for statement in statements(source.text):
+        if not cedar.schema_ends_early(source.text[statement.start : statement.end]):
+            at = first_unexpected(source.text, statement, cedar.schema_ends_early)
+            reading.refuse("X_POLICY_SCHEMA_INVALID", where(source, at), "this is no schema declaration")
+    return len(reading.faults) == before
 
 
 def where(source: PolicySource, at: int) -> str:

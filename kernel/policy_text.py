@@ -19,7 +19,7 @@ _TOKEN: Final = re.compile(
 )
 MAX_LINKS: Final = 96
 _PREFIX: Final = frozenset("!-")
-_CHAINING: Final = frozenset({"&&", "||", "+", "-", "*"})
+_CHAINING: Final = frozenset({"&&", "||", "+", "-", "*", "when", "unless"})
 _BREAKS: Final = frozenset(
     {"==", "!=", "<", "<=", ">", ">=", ",", ";", "{", "then", "else", "in", "like", "is"}
 )
@@ -99,11 +99,21 @@ def statements(text: str) -> list[Statement]:
     return [*found, Statement(tuple(held))] if held else found
 
 
+def schema_too_deep(text: str) -> Strain | None:
+    """Return where a schema nests more than 32 levels of brackets, angle brackets included."""
+    depth = 0
+    for token in tokens(text):
+        depth += (token.text in "([{<") - (token.text in ")]}>")
+        if depth > MAX_NESTING:
+            return Strain(token.at, f"more than {MAX_NESTING} levels of nesting")
+    return None
+
+
 def too_deep(text: str) -> Strain | None:
     """Return where a policy is too much for the engine's stack, before any parser sees it.
 
-    Brackets, prefix operators and ``if`` may nest 32 levels; a chain of one binary operator, or of
-    attributes and method calls, may have 96 links, because the engine nests one level for each.
+    Brackets, prefix operators and ``if`` may nest 32 levels; a chain of one binary operator, of
+    conditions, or of attributes and method calls, may have 96 links: each is one level for the engine.
     """
     load = _Load()
     for token in tokens(text):

@@ -279,6 +279,8 @@ def outcome(
         return Verdict("invalid-args", "X_INPUT_INVALID")
     row = world.rows.get(tool.acts_on, {}).get(str(given["id"])) if tool.acts_on else None
     missing = tool.acts_on is not None and row is None
+    if missing and any(facts_are_read(world, party, tool) for party in parties(caller)):
+        return Verdict("policy-denied", "X_FORBIDDEN")
     for party in parties(caller):
         refused = judged(world, party, tool, row, given, missing=missing)
         if refused is not None:
@@ -333,20 +335,32 @@ def is_read(world: World, tool: Tool, argument: str) -> bool:
     return any(isinstance(test, (Over, Twice, Says)) and test.argument == argument for test in tests)
 
 
+def heads(world: World, party: Caller, tool: Tool) -> list[Rule]:
+    """The policies about a tool whose head a party satisfies."""
+    about = [rule for rule in every_rule(world) if covers(rule, tool)]
+    return [rule for rule in about if rule.role is None or rule.role in party.roles]
+
+
+def facts_are_read(world: World, party: Caller, tool: Tool) -> bool:
+    """Whether a policy that must be asked reads the resource. Of one that is not there it cannot be asked."""
+    return any(isinstance(rule.test, (SameOrg, Published, Raised)) for rule in heads(world, party, tool))
+
+
 def judged(
     world: World, party: Caller, tool: Tool, row: Row | None, given: Mapping[str, Json], *, missing: bool
 ) -> Verdict | None:
-    """Why one party is refused: forbid overrides permit, silence refuses, an error refuses before both."""
-    about = [rule for rule in every_rule(world) if covers(rule, tool)]
-    heads = [rule for rule in about if rule.role is None or rule.role in party.roles]
-    answers = [(rule, holds(rule.test, party, row, given)) for rule in heads]
+    """Why one party is refused: forbid overrides permit, silence refuses, an error refuses before both.
+
+    What errs for a row that is not there is refused like what nothing permits.
+    """
+    answers = [(rule, holds(rule.test, party, row, given)) for rule in heads(world, party, tool)]
     erred = any(answer is None for _, answer in answers)
     forbids = [rule for rule, answer in answers if answer is True and rule.effect == "forbid"]
     permits = [rule for rule, answer in answers if answer is True and rule.effect == "permit"]
     if permits and not forbids and not erred:
         return None
-    if erred and not missing:
-        return Verdict("policy-error", "X_FORBIDDEN")
+    if erred:
+        return Verdict("policy-denied" if missing else "policy-error", "X_FORBIDDEN")
     codes = [rule.code for rule in forbids if rule.code is not None]
     return Verdict("policy-denied", codes[0] if codes else "X_FORBIDDEN")
 

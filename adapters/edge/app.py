@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+import logging
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Final, Literal, cast
 
 from ...kernel.audit import Event
 from ...kernel.boot import Declarations, build
@@ -24,6 +25,8 @@ from ..http.invoke import HttpServer
 from ..mcp.server import Instructions, McpServer
 from ..wire import BODY_LIMIT, Door
 from . import policies
+
+log: Final = logging.getLogger("nonsuch.policies")
 
 Resolved = Principal | None
 Resolver = Callable[[str, RequestFacts], Awaitable[Resolved] | Resolved]
@@ -49,6 +52,7 @@ class App:
     prompts: tuple[Prompt, ...]
     policies_dir: Path | None
     sources: Callable[[], Sources]
+    fingerprint: Hashable
 
 
 def define_app_mcp(
@@ -104,6 +108,7 @@ def define_app_mcp(
         grants=grants,
     )
     directory = Path(policies_dir) if policies_dir is not None else None
+    seen = policies.fingerprint(directory)
     sources = partial(policies.gather, directory, tuple(grant_sources))
     kernel = _kernel(declared, resources, sources())
     door = Door(frozenset(allowed_hosts), frozenset(allowed_origins), body_limit_bytes, error_audience)
@@ -120,6 +125,7 @@ def define_app_mcp(
         prompts=tuple(prompts),
         policies_dir=directory,
         sources=sources,
+        fingerprint=seen,
     )
 
 
@@ -129,6 +135,8 @@ def _kernel(declared: Declarations, resources: Sequence[Resource], sources: Sour
     everything = (*built.faults, *_duplicates(resources), *loaded.faults)
     if everything:
         raise BootError(everything)
+    for warning in loaded.warnings:
+        log.warning("%s", warning)
     return Kernel(built.catalog, Judge(built.catalog, loaded.base, loaded.policies), loaded.warnings)
 
 

@@ -81,17 +81,16 @@ class _Application:
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
-        opened = Open(self._app, self._clock)
         try:
-            self._running = await opened.__aenter__()
+            async with Open(self._app, self._clock) as running, reloading(self._app, self._reload):
+                self._running = running
+                await send({"type": "lifespan.startup.complete"})
+                await receive()
+                self._running = None
         except Exception as refusal:
-            await send({"type": "lifespan.startup.failed", "message": type(refusal).__name__})
+            phase = "startup" if self._running is None else "shutdown"
+            await send({"type": f"lifespan.{phase}.failed", "message": type(refusal).__name__})
             raise
-        async with reloading(self._app, self._reload):
-            await send({"type": "lifespan.startup.complete"})
-            await receive()
-        self._running = None
-        await opened.__aexit__(None, None, None)
         await send({"type": "lifespan.shutdown.complete"})
 
 

@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Final, assert_never
 
+from pydantic_core import to_json
+
 from ...kernel.audit import AuthRefused, Event, ToolCall
 from .app import App, OnAudit
 
@@ -20,7 +22,6 @@ _pending: Final[set[asyncio.Future[object]]] = set()
 _MEMBERS: Final = {
     kind: tuple(each.name for each in dataclasses.fields(kind)) for kind in (ToolCall, AuthRefused)
 }
-_encode: Final = json.JSONEncoder().encode
 _LOUD: Final = frozenset({"X_INTERNAL", "X_OUTPUT_INVALID"})
 
 
@@ -49,7 +50,11 @@ def line(event: Event, at: datetime) -> str:
         value = getattr(event, name)
         if value is not None and value != ():
             members[name] = value
-    return _encode(members)
+    try:
+        text = to_json(members)
+    except ValueError:  # half a surrogate pair in a name that an in-process caller gave
+        return json.dumps(members, separators=(",", ":"))
+    return text.decode() if text.isascii() else json.dumps(members, separators=(",", ":"))
 
 
 def level(event: Event) -> int:

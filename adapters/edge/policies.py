@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import contextlib
+from collections.abc import Callable, Hashable, Iterable
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -36,11 +37,22 @@ def gather(directory: Path | None, grants: Iterable[Callable[[], Iterable[Grant]
     faults = list(sources.faults)
     for source in grants:
         try:
-            held.extend(source())
+            held.extend(_checked(source()))
         except Exception as refusal:  # noqa: BLE001  (application code or a driver: whatever it raises is a fault)
             name = getattr(source, "__qualname__", type(source).__name__)
             faults.append(fault("X_POLICY_SOURCE_FAILED", f"`{name}` raised {type(refusal).__name__}"))
     return Sources(sources.policies, sources.schemas, sources.links, tuple(held), tuple(faults))
+
+
+def _is_text(name: object) -> bool:
+    return isinstance(name, str)
+
+
+def _checked(grants: Iterable[object]) -> Iterable[Grant]:
+    for each in grants:
+        if not (isinstance(each, Grant) and _is_text(each.role) and _is_text(each.permission)):
+            raise TypeError("a source of grants returns `grant(role, permission)` values")
+        yield each
 
 
 def read(directory: Path | None) -> Sources:
@@ -67,3 +79,13 @@ def _texts(directory: Path, paths: Iterable[Path], faults: list[Fault]) -> Itera
             yield PolicySource(name, path.read_text("utf-8"))
         except (OSError, UnicodeDecodeError) as refusal:
             faults.append(fault("X_POLICY_UNREADABLE", type(refusal).__name__, where=name))
+
+
+def fingerprint(directory: Path | None) -> Hashable:
+    """Return a value that changes when a file below a directory comes, goes or is written."""
+    if directory is None:
+        return None
+    with contextlib.suppress(OSError):
+        found = ((path, path.stat()) for path in sorted(directory.rglob("*")))
+        return tuple((str(path), facts.st_mtime_ns, facts.st_size) for path, facts in found)
+    return None

@@ -11,13 +11,13 @@ import contextlib
 import logging
 import signal
 import threading
-from collections.abc import AsyncGenerator, Generator, Hashable
+from collections.abc import AsyncGenerator, Generator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, assert_never
 
-from ...kernel.errors import BootError, Fault
+from ...kernel.errors import BootError, Fault, fault
 from .app import App, judge_from
+from .policies import fingerprint
 
 log: Final = logging.getLogger("nonsuch.policies")
 WATCH_SECONDS: Final = 1.0
@@ -49,14 +49,20 @@ def reload_policies(app: App) -> Reloaded:
         try:
             judge, warnings = judge_from(app.kernel.catalog, app.sources())
         except BootError as refusal:
-            for fault in refusal.faults:
-                log.error("policies kept as they were: %s", fault)
-            return Reloaded(refusal.faults, ())
+            return _kept(refusal.faults)
+        except Exception as bug:  # noqa: BLE001  (whatever is wrong, the policies in force stay in force)
+            return _kept((fault("X_POLICY_SOURCE_FAILED", f"the reload raised {type(bug).__name__}"),))
         app.kernel.swap(judge, warnings)
-    for fault in warnings:
-        log.warning("%s", fault)
+    for warning in warnings:
+        log.warning("%s", warning)
     log.info("policies reloaded")
     return Reloaded((), warnings)
+
+
+def _kept(faults: tuple[Fault, ...]) -> Reloaded:
+    for each in faults:
+        log.error("policies kept as they were: %s", each)
+    return Reloaded(faults, ())
 
 
 @contextlib.asynccontextmanager
@@ -67,12 +73,14 @@ async def reloading(app: App, when: When | None) -> AsyncGenerator[None]:
     elif when == "signal":
         with _on_hangup(app):
             yield
-    else:
+    elif when == "watch":
         task = asyncio.create_task(_watch(app))
         try:
             yield
         finally:
             task.cancel()
+    else:
+        assert_never(when)
 
 
 @contextlib.contextmanager
@@ -86,28 +94,20 @@ def _on_hangup(app: App) -> Generator[None]:
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 
+    before = signal.getsignal(signal.SIGHUP)
     loop.add_signal_handler(signal.SIGHUP, reload)
     try:
         yield
     finally:
         loop.remove_signal_handler(signal.SIGHUP)
+        signal.signal(signal.SIGHUP, before)
 
 
 async def _watch(app: App) -> None:
-    seen = await asyncio.to_thread(fingerprint, app.policies_dir)
+    seen = app.fingerprint
     while True:
         await asyncio.sleep(WATCH_SECONDS)
         now = await asyncio.to_thread(fingerprint, app.policies_dir)
         if now != seen:
             seen = now
             await asyncio.to_thread(reload_policies, app)
-
-
-def fingerprint(directory: Path | None) -> Hashable:
-    """Return a value that changes when a file below a directory comes, goes or is written."""
-    if directory is None:
-        return None
-    with contextlib.suppress(OSError):
-        found = ((path, path.stat()) for path in sorted(directory.rglob("*")))
-        return tuple((str(path), facts.st_mtime_ns, facts.st_size) for path, facts in found)
-    return None

@@ -19,7 +19,7 @@ from typing import Any, Final, TypeVar
 from ...kernel.audit import Event
 from ...kernel.declare import Context
 from ...kernel.errors import ActionError
-from ...kernel.model import Call, Outcome, Principal, Surface
+from ...kernel.model import Agent, Call, Human, Outcome, Principal, Surface
 from ...kernel.signatures import Handler
 from ...kernel.steps import (
     Answer,
@@ -75,6 +75,9 @@ class Running:
         return kernel.invoke(kernel.view_for(principal), Call(name, arguments, surface))
 
 
+_DONE: Final = Returned(None)
+
+
 @dataclass(slots=True, eq=False)
 class Edge:
     """Answers the steps of one request, and keeps its audit events until the answer has left."""
@@ -93,7 +96,7 @@ class Edge:
                 return await self._apply(step.loader, step.input, self._context(step.principal, None))
             case Audit():
                 self.events.append(step.event)
-                return Returned(None)
+                return _DONE
             case ResolveToken():
                 return await self._resolve(step)
             case ReadBody() if self.read is not None:
@@ -130,7 +133,8 @@ class Edge:
             return Returned(None)
         try:
             found = resolver(step.token, step.facts)
-            return Returned(await found if inspect.isawaitable(found) else found)
+            known = found is None or isinstance(found, (Agent, Human))
+            return Returned(found if known or not inspect.isawaitable(found) else await found)
         except Exception as fault:  # noqa: BLE001  (application code: whatever it raises lets nobody in)
             _complain(resolver, fault)
             return Raised(fault)

@@ -23,7 +23,7 @@ from ...kernel.model import (
     ScopeDenied,
 )
 from ...kernel.steps import ReadBody, Returned, Steps
-from ...kernel.strict_json import Json, JsonRefused, Limits, loads
+from ...kernel.strict_json import Json, JsonRefused, loads
 from ..wire import JSON_TYPE, REALM, Door, Head, Reply, Unauthenticated, authenticate, media_type, problem
 
 _FAILURES: Final = {"X_NOT_FOUND": 404, "X_INTERNAL": 500, "X_OUTPUT_INVALID": 500}
@@ -67,7 +67,7 @@ def _arguments(server: HttpServer, head: Head) -> Steps[dict[str, Json] | Reply]
     if not isinstance(body, Returned) or not isinstance(body.value, bytes):
         return problem(413, refused("X_MCP_BODY_TOO_LARGE", server.door.audience))
     try:
-        value = loads(body.value, Limits(max_bytes=limit))
+        value = loads(body.value, server.door.limits)
     except JsonRefused as fault:
         return problem(400, _json(server, str(fault)))
     return value if isinstance(value, dict) else problem(400, _json(server, "the body is not a JSON object"))

@@ -75,14 +75,14 @@ def spoken(head: Head) -> Revision:
     return legacy(head.headers.get("mcp-protocol-version")) or MODERN
 
 
-def read(head: Head, body: bytes, limit: int, audience: ErrorAudience) -> Message | Reply:
+def read(head: Head, body: bytes, limits: Limits, audience: ErrorAudience) -> Message | Reply:
     """Return the message of a POST, or the reply that refuses it.
 
     1. strict JSON  2. one object  3. the envelope  4. the era  5. the era's own rules.
     """
     before = spoken(head)
     try:  # 1
-        value = loads(body, Limits(max_bytes=limit))
+        value = loads(body, limits)
     except JsonRefused as fault:
         told = refused("X_MCP_PROTOCOL", audience)
         return refusal(None, before, PARSE_ERROR, Refusal(told.code, str(fault), told.fix), status=400)
@@ -126,6 +126,8 @@ def _revised(head: Head, message: Message, audience: ErrorAudience) -> Message |
         return _modern(head, Message(message.id, message.method, message.params, MODERN))
     if message.method == "initialize" and header is None:
         past = LATEST_LEGACY
+    if past is message.revision:
+        return message
     return Message(message.id, message.method, message.params, past)
 
 

@@ -41,7 +41,6 @@ _2025_11_25: Final = Revision("2025-11-25", "legacy", METHOD_NOT_FOUND, 200, 200
 MODERN: Final = Revision("2026-07-28", "modern", INVALID_PARAMS, 404, 403, False)
 
 LATEST_LEGACY: Final = _2025_11_25
-OLDEST: Final = _2025_06_18
 REVISIONS: Final = {each.name: each for each in (_2025_06_18, _2025_11_25, MODERN)}
 
 # Versions whose clients speak the legacy wire. The two older ones are answered as the oldest we serve.

@@ -83,7 +83,7 @@ def serve(server: McpServer, head: Head) -> Steps[Reply]:
     body = yield ReadBody(server.door.body_limit)  # 5
     if not isinstance(body, Returned) or not isinstance(body.value, bytes):
         return _too_large(head, server)
-    message = envelope.read(head, body.value, server.door.body_limit, server.audience)  # 6
+    message = envelope.read(head, body.value, server.door.limits, server.audience)  # 6
     if isinstance(message, Reply):
         return message
     if message.id is None:

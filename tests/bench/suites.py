@@ -7,7 +7,7 @@ from functools import partial
 
 import uvloop
 
-from . import inprocess, load, proof, report, wire
+from . import inprocess, load, policy_sets, proof, report, wire
 from .blocks import Lane, Plan, Sample, Series, interleave
 from .report import Row, at_least, at_most
 from .server import Server, pin_driver, serve
@@ -109,8 +109,43 @@ def lists(settings: Settings) -> Iterator[Result]:
         yield _list(settings, size)
 
 
+def policies(settings: Settings) -> Iterator[Result]:
+    """Decisions as policies grow, a slice against its whole set, and what a new caller may see."""
+    if "nonsuch" not in settings.names:
+        return
+    plan = Plan(settings.rounds, settings.seconds)
+    series = policy_sets.decisions(plan) | policy_sets.visibility(plan)
+    least, most = policy_sets.SIZES[0], policy_sets.SIZES[-1]
+    whole, new = f"{policy_sets.WHOLE:,} policies, ", series["view of 1,000 tools, new caller"].cpu
+    classes = policy_sets.CLASSES * series["one decision of visibility"].cpu
+    rows = [
+        Row(
+            f"decision, {most:,} policies / {least}",
+            series[f"decision at {most:,} policies"].cpu / series[f"decision at {least:,} policies"].cpu,
+            at_most(2),
+        ),
+        Row(
+            f"{whole}whole set / slice",
+            series[f"{whole}whole set"].cpu / series[f"{whole}slice"].cpu,
+            at_least(20),
+        ),
+        Row(
+            f"view of 1,000 tools, new caller / one decision x {policy_sets.CLASSES} audience classes",
+            new / classes,
+            at_most(5),
+        ),
+    ]
+    yield Result("policies", rows, report.costs(series), series)
+
+
 Suite = Callable[[Settings], Iterator[Result]]
-SUITES: dict[str, Suite] = {"loopback": loopback, "calls": calls, "gates": gates, "lists": lists}
+SUITES: dict[str, Suite] = {
+    "loopback": loopback,
+    "calls": calls,
+    "gates": gates,
+    "lists": lists,
+    "policies": policies,
+}
 
 
 def _list(settings: Settings, size: int) -> Result:

@@ -1,4 +1,4 @@
-"""The shipped policies -> policies/README.md: what each says, which gate it answers. Decides nothing.
+"""The shipped policies and the guide beside this file -> policies/README.md. Decides nothing.
 
 ``python -m tests.boundaries.policies_readme`` writes the page.
 """
@@ -14,11 +14,13 @@ from nonsuch.kernel.cedar import Policy, parse
 
 POLICIES: Final = Path(__file__).resolve().parents[2] / "policies"
 PAGE: Final = POLICIES / "README.md"
+GUIDE: Final = Path(__file__).with_name("policies_page.md")
 GATES: Final = {"see": "visibility", "present": "scope"}
 OPENING: Final = """\
 # The policies that every app has
 
-Written by `tests/boundaries/policies_readme.py` from the files beside it: change those.
+Written by `python -m tests.boundaries.policies_readme` from the files beside it and
+`tests/boundaries/policies_page.md`: change those.
 
 An app adds one policy per audience (visibility), one per grant and the `.cedar` files of its
 `policies_dir` (policy). A policy answers one gate: its action head names `see`, `present`, or actions
@@ -26,8 +28,20 @@ of the app. Boot refuses any other.
 """
 
 
+SENTENCES: Final = {
+    "nonsuch.scope.token": "A caller presents the scopes that its token carries, and no other.",
+    "nonsuch.scope.session": "A person who came in by a session that no token limits presents every scope.",
+    "nonsuch.visibility.everyone": "A tool without `visible_to` may be known to every caller.",
+}
+
+
+def page() -> str:
+    """Return the whole page: what the package ships, then how to write policies of one's own."""
+    return f"{render(shipped())}\n{GUIDE.read_text()}"
+
+
 def render(files: Mapping[str, str]) -> str:
-    """Return the page for the texts of some files."""
+    """Return the part of the page about the texts of some files."""
     sections = (
         _section(name, files[name]) for name in sorted(files, key=lambda name: (_is_schema(name), name))
     )
@@ -66,7 +80,9 @@ def _gate(policy: Policy) -> str:
 
 
 def _says(policy: Policy, text: str) -> str:
-    """The comment above a policy, or the policy itself where it has none of its own."""
+    """Its sentence, the comment above it, or the policy itself where it has neither."""
+    if policy.id in SENTENCES:
+        return SENTENCES[policy.id]
     before, _, after = text.partition(f'@id("{policy.id}")')
     comment = re.search(r"((?:^//[^\n]*\n)+)\Z", before, re.MULTILINE)
     if comment:
@@ -83,4 +99,4 @@ def _comment(text: str) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(render(shipped()))
+    PAGE.write_text(page())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from .policies_readme import OPENING, PAGE, render, shipped
+from .policies_readme import GUIDE, OPENING, PAGE, SENTENCES, page, render, shipped
 
 MADE_UP = {
     "b.cedarschema": "// The types.\n\nentity Agent;\n",
@@ -20,7 +20,7 @@ MADE_UP = {
 
 def test_the_page_is_what_the_policies_say() -> None:
     """A stale page fails: run ``python -m tests.boundaries.policies_readme``."""
-    assert PAGE.read_text() == render(shipped())
+    assert PAGE.read_text() == page() == f"{render(shipped())}\n{GUIDE.read_text()}"
 
 
 def test_every_shipped_policy_is_on_the_page_with_one_gate() -> None:
@@ -29,6 +29,7 @@ def test_every_shipped_policy_is_on_the_page_with_one_gate() -> None:
     rows = re.findall(r"^\| `(.*?)` \| (permit|forbid) \| (.*?) \|", PAGE.read_text(), re.MULTILINE)
     assert declared == {ident for ident, _, _ in rows}
     assert {gate for _, _, gate in rows} == {"visibility", "scope"}
+    assert SENTENCES.keys() <= declared
 
 
 def test_the_page_of_made_up_policies() -> None:
@@ -45,4 +46,4 @@ def test_the_page_of_made_up_policies() -> None:
 def test_another_text_is_another_page() -> None:
     """Or the first test could not fail."""
     changed = {name: text.replace("permit (", "forbid (") for name, text in shipped().items()}
-    assert render(changed) != PAGE.read_text()
+    assert render(changed) not in PAGE.read_text()

@@ -142,14 +142,14 @@ TOLD: dict[str, tuple[Outcome, Refusal, Refusal]] = {
         ),
     ),
     "policy": (
-        PolicyDenied("X_FORBIDDEN", "not yours", "grant it", "ask for it", ("p",)),
+        PolicyDenied("X_FORBIDDEN", "not yours", "grant it", "ask for it", ("p", "q")),
         Refusal("X_FORBIDDEN", "not yours", "ask for it"),
-        Refusal("X_FORBIDDEN", "not yours", "grant it"),
+        Refusal("X_FORBIDDEN", "not yours (policies: `p`, `q`)", "grant it"),
     ),
     "policy error": (
         PolicyError(("p",), "not yours", "grant it", "ask for it"),
         Refusal("X_FORBIDDEN", "not yours", "ask for it"),
-        Refusal("X_FORBIDDEN", "not yours", "grant it"),
+        Refusal("X_FORBIDDEN", "not yours (policies: `p`)", "grant it"),
     ),
     "failed": (
         Failed("X_LATE", "too late", "raise the limit", "come earlier"),

@@ -412,9 +412,7 @@ def test_only_the_arguments_that_a_policy_reads_are_sent(tmp_path: Path) -> None
     )
     app = press(tmp_path, policy)
     entry = entry_of(app, "publish")
-    assert (
-        app.kernel.judge.context(entry, Ask(postId="1", note="s3ntinel", size=2)) == '{"args": {"size": 2}}'
-    )
+    assert app.kernel.judge.context(entry, Ask(postId="1", note="s3ntinel", size=2)) == '{"args":{"size":2}}'
 
 
 def count(input: Ask) -> int:
@@ -442,7 +440,8 @@ def test_all_arguments_are_sent_where_one_policy_uses_the_whole(tmp_path: Path) 
     policy = f'@id("p") {head} when {{ context.args == {{postId: "1", note: "", size: 0}} }};'
     app = press(tmp_path, policy, grants=[grant("editor", "any")])
     assert app.kernel.judge.context(entry_of(app, "publish"), Ask(postId="1")) == json.dumps(
-        {"args": {"postId": "1", "note": "", "size": 0}}
+        {"args": {"postId": "1", "note": "", "size": 0}},
+        separators=(",", ":"),
     )
     assert permitted(app, EDITOR, MINE) == Decision(False, ("p",))
     assert permitted(app, EDITOR, MINE, size=1) == Decision(True, ("grant editor any",))
@@ -450,7 +449,7 @@ def test_all_arguments_are_sent_where_one_policy_uses_the_whole(tmp_path: Path) 
 
 def test_no_argument_is_sent_where_none_is_read(tmp_path: Path) -> None:
     app = press(tmp_path, grants=[grant("editor", "any")])
-    assert app.kernel.judge.context(entry_of(app, "publish"), Ask(postId="1", size=2**70)) == '{"args": {}}'
+    assert app.kernel.judge.context(entry_of(app, "publish"), Ask(postId="1", size=2**70)) == '{"args":{}}'
 
 
 READS_NOTE = (
@@ -461,7 +460,7 @@ READS_NOTE = (
 def test_a_context_beyond_64_kib_is_no_argument(tmp_path: Path) -> None:
     app = press(tmp_path, READS_NOTE)
     judge, entry = app.kernel.judge, entry_of(app, "publish")
-    frame = len('{"args": {"note": ""}}')
+    frame = len('{"args":{"note":""}}')
     fits = "x" * (MAX_CONTEXT_BYTES - frame)
     assert MAX_CONTEXT_BYTES == 65_536
     assert len(judge.context(entry, Ask(postId="1", note=fits))) == 65_536

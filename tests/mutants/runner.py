@@ -11,7 +11,8 @@ import logging
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, cast
@@ -19,17 +20,28 @@ from typing import Any, Final, cast
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from ..properties import shelf
+from ..properties import test_a_broken_policy_refuses_the_whole_set as broken
+from ..properties import test_a_reload_is_whole as reload
+from ..properties import test_a_slice_answers_as_the_whole_set as sliced
 from ..properties import test_agent_within_human as within
+from ..properties import test_an_agents_permit_is_its_humans as permits
 from ..properties import test_hidden_and_absent_leave_one_trace as one_trace
+from ..properties import test_no_memo_answers_another_question as memo
+from ..properties import test_no_value_escapes_its_type as typed
 from ..properties import test_one_judge as one_judge
+from ..properties import test_removing_a_permit_never_allows_more as fewer
 from ..properties.test_hidden_is_absent import HiddenIsAbsent, walk
 from ..properties.two_worlds import HIDDEN_NAMES
+from .mutant import Mutant
+from .policy_table import POLICY_MUTANTS
 from .rewrite import Stale, applied
-from .table import MUTANTS, Mutant
+from .table import MUTANTS
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 RESULTS: Final = Path(__file__).resolve().parent / "results"
 REAL: Final = Mutant("real", "nothing", ())
+EVERY: Final = (*MUTANTS, *POLICY_MUTANTS)
 
 
 @dataclass(slots=True)
@@ -129,10 +141,51 @@ def _traced(count: Counted) -> None:
     one_trace.over_http(HIDDEN_NAMES[:3], ("edit", "view"), one_trace.SHAPES[:2])
 
 
+def _headed(count: Counted) -> None:
+    count.examples += 1
+    sliced.test_every_head_is_found_by_everyone_who_satisfies_it()
+
+
+def _refused(count: Counted) -> None:
+    for text, code in broken.BROKEN.values():
+        count.examples += 1
+        assert set(broken.refused(shelf.sources(text))) == {code}
+
+
+def _revoked(count: Counted) -> None:
+    count.examples += 3
+    reload.test_a_revoked_grant_is_refused_by_the_next_request()
+    reload.test_a_grant_that_comes_back_is_permitted_again()
+    reload.test_a_broken_directory_keeps_the_set_and_says_every_fault()
+
+
 PROPERTIES: Final = (
     Property("hidden is absent, walked", _walked),
     Property("one judge, walked", _judged),
     Property("one trace", _traced),
+    Property("every head is found", _headed),
+    Property("a broken set is refused", _refused),
+    Property("a revoked grant is refused", _revoked),
+    Property("slice is whole", _drawn(sliced.test_the_judge_answers_as_the_whole_set, 60)),
+    Property(
+        "head covers tool", _drawn(sliced.test_the_policies_about_a_tool_are_those_whose_head_covers_it, 20)
+    ),
+    Property("missing is never read", _drawn(sliced.test_a_row_that_is_not_there_is_never_read, 50)),
+    Property(
+        "index over hierarchies",
+        _drawn(sliced.test_the_index_answers_as_the_whole_set_over_any_hierarchy, 150),
+    ),
+    Property("what was sent", _drawn(typed.test_what_the_engine_holds_is_what_was_sent, 400)),
+    Property("any other value", _drawn(typed.test_any_other_value_is_refused_or_held_by_its_type, 200)),
+    Property("no forbid turned off", _drawn(typed.test_no_input_and_no_row_turns_a_forbid_off, 400)),
+    Property("no other question", _drawn(memo.test_no_memo_answers_another_question, 30)),
+    Property("reload is whole", _drawn(reload.test_a_request_is_judged_by_the_set_it_began_with, 20)),
+    Property("permit is its human's", _drawn(permits.test_what_an_agent_is_allowed_its_human_is_allowed, 30)),
+    Property("fewer permits", _drawn(fewer.test_removing_a_permit_never_allows_more, 15)),
+    Property("more forbids", _drawn(fewer.test_adding_a_forbid_never_allows_more, 15)),
+    Property(
+        "unlinked decides nothing", _drawn(broken.test_a_template_that_nothing_links_decides_nothing, 20)
+    ),
     Property("one judge, explored", _drawn(one_judge.test_every_outcome_is_the_one_that_the_rules_give, 80)),
     Property("missing is foreign", _drawn(one_judge.test_a_missing_row_and_a_foreign_row_are_one_answer, 40)),
     Property("agent within human, seen", _drawn(within.test_what_an_agent_is_shown_its_human_may_see, 60)),
@@ -146,7 +199,7 @@ def judge(mutant: Mutant, *, everything: bool, only: str = "") -> Killed:
     started, count, by = time.monotonic(), Counted(), list[str]()
     try:
         with applied(mutant.edits):
-            for each in (each for each in PROPERTIES if only in each.name):
+            for each in (each for each in ordered(mutant) if only in each.name):
                 if fails(each, count):
                     by.append(each.name)
                     if not everything:
@@ -157,11 +210,17 @@ def judge(mutant: Mutant, *, everything: bool, only: str = "") -> Killed:
     return Killed(mutant.name, mutant.breaks, tuple(by), count.examples, seconds)
 
 
+def ordered(mutant: Mutant) -> list[Property]:
+    """All properties, and first the one that the mutant is made for."""
+    return sorted(PROPERTIES, key=lambda each: each.name != mutant.first)
+
+
 def fails(each: Property, count: Counted) -> bool:
     """Whether a property is broken. A mutant whose own text is broken proves nothing.
 
     Raises: Stale.
     """
+    shelf.forget()
     try:
         each.run(count)
     except (NameError, AttributeError, ImportError, TypeError) as fault:
@@ -174,23 +233,32 @@ def fails(each: Property, count: Counted) -> bool:
 def run(
     mutants: Sequence[Mutant], *, everything: bool = False, only: str = "", shares: int = 2
 ) -> list[Killed]:
-    """Judge mutants in a few processes of their own."""
+    """Judge mutants in a few processes of their own; each takes the next one that is left."""
     command = [sys.executable, "-m", f"{__package__}.runner", *(["--everything"] if everything else [])]
-    command += ["--property", only]
-    processes = [
-        subprocess.Popen(
-            [*command, "--share", *(mutant.name for mutant in mutants[at::shares])],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for at in range(shares)
-    ]
-    lines = [process.communicate()[0] for process in processes]
-    if any(process.returncode for process in processes):
-        raise RuntimeError("a process that judges mutants ended early; its words are above")
-    found = {each.mutant: each for text in lines for each in map(_read, text.splitlines())}
+    command += ["--property", only, "--serve"]
+    left, found = iter([mutant.name for mutant in mutants]), dict[str, Killed]()
+    with ThreadPoolExecutor(shares) as pool:
+        served = [pool.submit(_served, command, left, found) for _ in range(shares)]
+    for each in served:
+        each.result()
     return [found[mutant.name] for mutant in mutants]
+
+
+def _served(command: Sequence[str], left: Iterator[str], found: dict[str, Killed]) -> None:
+    """Have one process judge mutants until none is left. A list iterator may be shared by threads."""
+    with subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        if process.stdin is None or process.stdout is None:
+            raise RuntimeError("a process without pipes")
+        for name in left:
+            process.stdin.write(f"{name}\n")
+            process.stdin.flush()
+            line = process.stdout.readline()
+            if not line:
+                raise RuntimeError(f"a process ended early over `{name}`; its words are above")
+            found[name] = _read(line)
+        process.stdin.close()
 
 
 def _read(line: str) -> Killed:
@@ -228,19 +296,19 @@ def write(results: Iterable[Killed]) -> Path:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Judge the real code and every mutant, or with ``--share`` some of them, one JSON line each."""
+    """Judge the real code and every mutant, or with ``--serve`` those named by standard input."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--everything", action="store_true", help="do not stop at the first killer")
     parser.add_argument("--shares", type=int, default=2)
     parser.add_argument("--only", nargs="*", help="mutants by name")
     parser.add_argument("--property", default="", help="only properties with this in their name")
-    parser.add_argument("--share", nargs="*")
+    parser.add_argument("--serve", action="store_true", help="one name a line in, one JSON line out")
     given = parser.parse_args(arguments)
-    named = {mutant.name: mutant for mutant in (REAL, *MUTANTS)}
-    if given.share is not None:
+    named = {mutant.name: mutant for mutant in (REAL, *EVERY)}
+    if given.serve:
         logging.disable(logging.CRITICAL)
-        for name in given.share:
-            killed = judge(named[name], everything=given.everything, only=given.property)
+        for line in sys.stdin:
+            killed = judge(named[line.strip()], everything=given.everything, only=given.property)
             sys.stdout.write(json.dumps(asdict(killed)) + "\n")
             sys.stdout.flush()
         return 0

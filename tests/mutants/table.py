@@ -1,31 +1,23 @@
-"""Every mutant: a kernel or an adapter with one promise broken, as edits of the real source.
+"""The mutants of gates and wires: a kernel or an adapter with one promise broken, as edits of the source.
 
 Numbers with an M are those of the list of leaks that a suite must see; the others are ours. Runs nothing.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
-from .rewrite import Edit, PolicyEdit
-
-
-@dataclass(frozen=True, slots=True)
-class Mutant:
-    """One broken program."""
-
-    name: str
-    breaks: str
-    edits: tuple[Edit | PolicyEdit, ...]
-
+from .mutant import Mutant
+from .mutant import mutant as _mutant
+from .rewrite import PolicyEdit
 
 _INVOKE: Final = "kernel.gates:Kernel.invoke"
 _DECIDE: Final = "kernel.gates:_decide"
 _CALL: Final = "adapters.mcp.server:_call"
 _LIST: Final = "adapters.mcp.server:_list"
 _POST: Final = "adapters.http.invoke:serve"
-_PERMITS: Final = "kernel.judge:Judge.permits"
+_ASK: Final = "kernel.judge:Judge._ask"
+_JUDGE: Final = "kernel.judge:Judge._decide"
 _ALL: Final = "kernel.judge:Judge._all"
 _CEDAR: Final = "kernel.cedar:_decision"
 _MISS: Final = "outcome: Outcome = Hidden(call.name)"
@@ -39,12 +31,6 @@ _KNOWN: Final = (
     "(lambda known: known[0] if known else None)([each for each in self.catalog.entries "
     'if call.name == (each.path if call.surface == "http" else each.name)])'
 )
-
-
-def _mutant(name: str, breaks: str, *edits: tuple[str, str, str]) -> Mutant:
-    places = dict.fromkeys(where for where, _, _ in edits)
-    changes = {place: tuple((old, new) for where, old, new in edits if where == place) for place in places}
-    return Mutant(name, breaks, tuple(Edit(where, each) for where, each in changes.items()))
 
 
 MUTANTS: Final = (
@@ -130,7 +116,7 @@ MUTANTS: Final = (
             "adapters.mcp.server:_instructions",
             "text = text(view)",
             "table = type(view.table)({each.name: each for each in server.kernel.catalog.entries}, {})\n"
-            "            text = text(View(view.caller, table))",
+            "            text = text(View(view.caller, table, view.judge))",
         ),
     ),
     _mutant(
@@ -193,9 +179,9 @@ MUTANTS: Final = (
         "M37",
         "one catalog is kept for all callers",
         (
-            "kernel.view:Viewer.view_for",
-            "self._table(self._judge.visible(caller))",
-            'self.__dict__.setdefault("kept", self._table(self._judge.visible(caller)))',
+            "kernel.view:Viewer._look",
+            "self._table(self.judge.visible(caller))",
+            'self.__dict__.setdefault("kept", self._table(self.judge.visible(caller)))',
         ),
     ),
     _mutant(
@@ -217,9 +203,10 @@ MUTANTS: Final = (
         "M46",
         "what is visible is remembered by id, past a revoke",
         (
-            "kernel.view:Viewer.view_for",
-            "self._judge.visible(caller)",
-            'self.__dict__.setdefault("kept", {}).setdefault(principal.id, self._judge.visible(caller))',
+            "kernel.view:Viewer._look",
+            "self.judge.visible(caller)",
+            'self.__dict__.setdefault("kept", {})'
+            ".setdefault(caller.principal.id, self.judge.visible(caller))",
         ),
     ),
     _mutant(
@@ -268,7 +255,7 @@ MUTANTS: Final = (
             "adapters.http.invoke:_invoke",
             "outcome = yield from",
             "table = type(view.table)({}, {each.path: each for each in server.kernel.catalog.entries})\n"
-            "    view = type(view)(view.caller, table)\n    outcome = yield from",
+            "    view = type(view)(view.caller, table, view.judge)\n    outcome = yield from",
         ),
     ),
     _mutant(
@@ -305,12 +292,12 @@ MUTANTS: Final = (
     _mutant(
         "agent-alone-acts",
         "policy asks the agent only",
-        (_PERMITS, "parties(caller.principal)", "parties(caller.principal)[:1]"),
+        (_ASK, "parties(caller.principal)", "parties(caller.principal)[:1]"),
     ),
     _mutant(
         "human-alone-acts",
         "policy asks the human only",
-        (_PERMITS, "parties(caller.principal)", "parties(caller.principal)[-1:]"),
+        (_ASK, "parties(caller.principal)", "parties(caller.principal)[-1:]"),
     ),
     _mutant(
         "either-sees",
@@ -321,10 +308,10 @@ MUTANTS: Final = (
     _mutant(
         "M42",
         "whatever is not Deny is Allow, and a request that cannot be judged has no error",
-        (_CEDAR, 'errors = errors or ("<request>",)', "errors = ()"),
-        (_CEDAR, "answer.decision is cedarpy.Decision.Allow", "answer.decision is not cedarpy.Decision.Deny"),
+        (_CEDAR, 'return Decision(False, errors=("<request>",))', "pass"),
+        (_CEDAR, "decision is cedarpy.Decision.Allow", "decision is not cedarpy.Decision.Deny"),
     ),
-    _mutant("M43", "errors of policies are ignored", (_CEDAR, "if errors:", "if False:")),
+    _mutant("M43", "errors of policies are ignored", (_CEDAR, "if diagnostics.errors:", "if False:")),
     _mutant(
         "M44",
         "the policy is asked about the raw arguments, not the typed input",
@@ -337,7 +324,7 @@ MUTANTS: Final = (
     _mutant(
         "no-context",
         "the policy is asked without arguments",
-        ("kernel.judge:Judge.context", "encode_fields(self.gate(entry).fields, input)", "{}"),
+        ("kernel.judge:Judge.context", "encode_fields(fields, input)", "{}"),
     ),
     _mutant(
         "scope-prefix",
@@ -410,7 +397,7 @@ MUTANTS: Final = (
         "empty-allows",
         "a tool about which no policy speaks is allowed",
         (
-            _PERMITS,
+            _JUDGE,
             "if not decision.allow:",
             "if not gate.index.policies:\n                decision = Decision(True)\n"
             "            if not decision.allow:",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from .policy_table import POLICY_MUTANTS
 from .rewrite import Edit, PolicyEdit, Stale, applied
-from .runner import REAL, Killed, run, table, write
-from .table import MUTANTS
+from .runner import EVERY, PROPERTIES, REAL, Killed, run, table, write
 
 
 @pytest.fixture(scope="module")
 def results() -> list[Killed]:
-    found = run((REAL, *MUTANTS))
+    found = run((REAL, *EVERY))
     write(found)
     return found
 
@@ -31,7 +31,10 @@ def test_every_mutant_is_killed(results: list[Killed], capsys: pytest.CaptureFix
 
 
 def test_there_are_mutants_of_every_kind() -> None:
-    assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS) >= 20
+    assert len({mutant.name for mutant in EVERY}) == len(EVERY)
+    assert len(POLICY_MUTANTS) >= 20
+    assert len(EVERY) - len(POLICY_MUTANTS) >= 20
+    assert {mutant.first for mutant in EVERY} <= {"", *(each.name for each in PROPERTIES)}
 
 
 @pytest.mark.parametrize(

@@ -59,9 +59,9 @@ def test_a_line_holds_every_member_that_has_a_value() -> None:
         "policy-denied", acts_for="h", scope="s", code="X_FORBIDDEN", policies=("p", "q"), declared=True
     )
     assert line(event, NOW) == (
-        '{"at": "2026-01-02T03:04:05+00:00", "tool": "t", "outcome": "policy-denied", "surface": "mcp", '
-        '"caller": "a", "caller_kind": "agent", "acts_for": "h", "scope": "s", "code": "X_FORBIDDEN", '
-        '"policies": ["p", "q"], "declared": true, "kind": "tool-call"}'
+        '{"at":"2026-01-02T03:04:05+00:00","tool":"t","outcome":"policy-denied","surface":"mcp",'
+        '"caller":"a","caller_kind":"agent","acts_for":"h","scope":"s","code":"X_FORBIDDEN",'
+        '"policies":["p","q"],"declared":true,"kind":"tool-call"}'
     )
 
 
@@ -77,8 +77,8 @@ def test_a_line_leaves_out_what_has_none_and_keeps_false() -> None:
     }
     assert json.loads(line(call("hidden", declared=False), NOW))["declared"] is False
     assert line(AuthRefused("unknown-token", 401, None, "/mcp"), NOW) == (
-        '{"at": "2026-01-02T03:04:05+00:00", "reason": "unknown-token", "status": 401, "path": "/mcp", '
-        '"kind": "auth-refused"}'
+        '{"at":"2026-01-02T03:04:05+00:00","reason":"unknown-token","status":401,"path":"/mcp",'
+        '"kind":"auth-refused"}'
     )
 
 

@@ -1,0 +1,73 @@
+"""No memo answers another question: callers of one id, facts that change, rows and arguments that differ.
+
+One kernel, whose memos live through a long and repetitive traffic, against the naive meaning.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nonsuch import Principal
+from nonsuch.adapters.edge.app import judge_from
+from nonsuch.kernel.gates import Kernel
+
+from ..rules import Caller, parties
+from . import plain_policies as plain
+from . import shelf
+from .drawn_policies import humans, sets
+from .plain_policies import BY_NAME, TOOLS, Given, Row, Set, Tool
+
+_ALL: Final = frozenset({"docs", "app"})
+_roles: Final = st.frozensets(st.sampled_from(("r1", "r2")))
+_agents: Final = st.builds(
+    Caller,
+    st.sampled_from("ab"),
+    st.just("agent"),
+    _roles,
+    st.sampled_from((None, "acme")),
+    st.just(_ALL) | st.just(frozenset({"app"})),
+    st.none() | humans,
+)
+_people: Final = st.builds(Caller, st.sampled_from("ab"), st.just("human"), _roles, st.none(), st.none())
+_rows: Final = st.sampled_from((None, Row("d1"), Row("d2"), Row("d1", "keep", 1), Row("d2", "b", 2**63 - 1)))
+_given: Final = st.sampled_from((Given(), Given(size=6), Given(note="stop"), Given(tags=("stop",))))
+_admitted: Final = st.frozensets(st.sampled_from("ab"))
+Question = tuple[Caller, Tool, Row | None, Given, frozenset[str]]
+_question: Final = st.tuples(_agents | _people, st.sampled_from(TOOLS), _rows, _given, _admitted)
+
+
+@given(sets(10, 2), st.lists(_question, min_size=3, max_size=6), st.lists(st.integers(0, 99), max_size=24))
+def test_no_memo_answers_another_question(held: Set, pool: list[Question], order: list[int]) -> None:
+    admitted: set[str] = set()
+
+    def asks(who: Principal) -> object:
+        return who.id in admitted
+
+    app = shelf.shelf(asks)
+    kernel = Kernel(app.kernel.catalog, judge_from(app.kernel.catalog, shelf.sources(held.text))[0])
+    for caller, tool, row, arguments, whom in (pool[at % len(pool)] for at in [*range(len(pool)), *order]):
+        admitted.clear()
+        admitted.update(whom)
+        facts = None if row is None else shelf.doc(row)
+        told = shelf.called(kernel, caller, tool.name, shelf.sent(arguments), facts)
+        assert told == expected(held, caller, tool, row, arguments, whom)
+
+
+def expected(
+    held: Set, caller: Caller, tool: Tool, row: Row | None, arguments: Given, admitted: frozenset[str]
+) -> plain.Came:
+    """What must come of it: `use` is for those whom the predicate admits now, and policies may hide it."""
+    if tool is BY_NAME["use"]:
+        about = [line for line in held.gates if line.gate == "see" and line.name is None]
+        shown = all(
+            party.id in admitted and not any(line.applies(party, "") for line in about)
+            for party in parties(caller)
+        )
+        if not shown:
+            return plain.Came("hidden", "X_MCP_TOOL_UNKNOWN")
+        see = tuple(line for line in held.gates if line.gate != "see")
+        return plain.comes_of(Set(held.lines, see), caller, tool.name, arguments, row)
+    return plain.comes_of(held, caller, tool.name, arguments, row)
