@@ -182,21 +182,32 @@ def schema_ends_early(prefix: str) -> bool:
     return True
 
 
-def never_applies(policy: Policy) -> bool:
-    """Whether the engine finds some condition false with nothing known of principal, resource and context."""
-    return any(_false(each) for each in (policy, *(part for _, part in conditions(policy)[1:])))
+def never_applying(policies: Iterable[Policy]) -> frozenset[str]:
+    """Return the ids of policies of which some condition is false whatever is asked.
 
-
-def _false(policy: Policy) -> bool:
-    alone = policy_set(
-        [replace(policy, node=replace(policy.node, principal=_ANY, action=_ANY, resource=_ANY))]
-    )
+    The engine is asked once about every condition, with nothing known of principal, resource and context.
+    """
+    parts = [
+        (policy.id, replace(policy, node=_headless(policy.node, (pst.When(each),))))
+        for policy in policies
+        for clause in policy.node.clauses
+        for each in _conjuncts(clause)
+    ]
+    alone = policy_set(part for _, part in parts)
     try:
-        answer = cedarpy.is_authorized_partial({}, alone.handle, "[]")
+        told = cedarpy.is_authorized_partial({}, alone.handle, "[]").diagnostics
     except ValueError:
-        return False
-    told = answer.diagnostics
-    return not (told.nontrivial_residuals or told.reasons or told.errors)
+        return frozenset()
+    alive = {
+        *told.nontrivial_residuals,
+        *told.reasons,
+        *(place[1] for place in map(_PLACE.search, told.errors) if place),
+    }
+    return frozenset(ident for position, (ident, _) in enumerate(parts) if f"p{position}" not in alive)
+
+
+def _headless(node: pst.Template, clauses: tuple[pst.Clause, ...]) -> pst.Template:
+    return replace(node, principal=_ANY, action=_ANY, resource=_ANY, clauses=clauses)
 
 
 def _policy(node: pst.Template, ident: str, where: str) -> Policy:

@@ -316,8 +316,9 @@ def _grouped(pairs: Iterable[tuple[str, Entry]]) -> dict[str, list[Entry]]:
 def _warn(reading: _Reading) -> None:
     if reading.faults:
         return
+    never = cedar.never_applying(reading.policies)
     for policy in reading.policies:
-        if cedar.never_applies(policy):
+        if policy.id in never:
             cause = f"the condition of `{policy.id}` is false whatever is asked"
             spot = _spot(policy, reading, "when", "unless")
             reading.warnings.append(fault("X_POLICY_NEVER_APPLIES", cause, where=spot))

@@ -266,7 +266,7 @@ def outcome(
 ) -> Verdict:
     """What must come of a call: visibility, then scope, then arguments, then policy, then the handler."""
     if surface == "mcp" and caller.kind == "human":
-        return Verdict("unauthenticated", "X_UNAUTHENTICATED")
+        return Verdict("unauthenticated", "X_MCP_AGENTS_ONLY")
     found = [tool for tool in world.tools if name == (tool.path if surface == "http" else tool.name)]
     seen = [tool for tool in found if sees(tool, caller, surface)]
     if not seen:

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, cast
 from ...kernel.audit import Event
 from ...kernel.boot import Declarations, build
 from ...kernel.catalog import Catalog
-from ...kernel.declare import Action, Grant, Prompt, Registry, Resource
+from ...kernel.declare import Action, Audience, Grant, Prompt, Registry, Resource
 from ...kernel.errors import BootError, ErrorAudience, Fault, fault
 from ...kernel.gates import Kernel
 from ...kernel.judge import Judge
@@ -110,7 +110,8 @@ def define_app_mcp(
     directory = Path(policies_dir) if policies_dir is not None else None
     seen = policies.fingerprint(directory)
     sources = partial(policies.gather, directory, tuple(grant_sources))
-    kernel = _kernel(declared, resources, sources())
+    faults = (*_duplicates(resources), *_unservable(prompts), *_unknown_roles(roles, resources, prompts))
+    kernel = _kernel(declared, faults, sources())
     door = Door(frozenset(allowed_hosts), frozenset(allowed_origins), body_limit_bytes, error_audience)
     return App(
         name=name,
@@ -129,10 +130,10 @@ def define_app_mcp(
     )
 
 
-def _kernel(declared: Declarations, resources: Sequence[Resource], sources: Sources) -> Kernel:
+def _kernel(declared: Declarations, extra: Iterable[Fault], sources: Sources) -> Kernel:
     built = build(declared)
     loaded = load(built.catalog, policies.base(), sources, complete=built.complete)
-    everything = (*built.faults, *_duplicates(resources), *loaded.faults)
+    everything = (*built.faults, *extra, *loaded.faults)
     if everything:
         raise BootError(everything)
     for warning in loaded.warnings:
@@ -157,6 +158,28 @@ def _duplicates(resources: Sequence[Resource]) -> Iterable[Fault]:
         if each.uri in seen:
             yield fault("X_MCP_RESOURCE_DUPLICATE", f"two resources claim `{each.uri}`")
         seen.add(each.uri)
+
+
+def _unservable(prompts: Sequence[Prompt]) -> Iterable[Fault]:
+    for each in prompts:
+        if not each.path.is_file():
+            yield fault(
+                "X_DECLARATION_INVALID", f"the prompt `{each.path}` is no file", "give the path of a file"
+            )
+
+
+def _unknown_roles(
+    roles: Sequence[str] | None, resources: Sequence[Resource], prompts: Sequence[Prompt]
+) -> Iterable[Fault]:
+    if roles is None:
+        return
+    named = [(each.uri, each.visible_to) for each in resources]
+    named += [(str(each.path), each.visible_to) for each in prompts]
+    for what, visible_to in named:
+        if visible_to is None or isinstance(visible_to, Audience) or callable(visible_to):
+            continue
+        for role in set(visible_to).difference(roles):
+            yield fault("X_ROLE_UNKNOWN", f"`visible_to` of `{what}` names the role `{role}`")
 
 
 def _two_arguments(resolve: ResolveTokenArgument | None) -> Resolver | None:

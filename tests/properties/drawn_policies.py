@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
+from itertools import combinations
 from typing import Final, Literal
 
 from hypothesis import strategies as st
@@ -21,8 +22,7 @@ MOST: Final = 2**63 - 1
 
 _KINDS: Final = ("Agent", "Human")
 _PRINCIPALS: Final = (
-    Head(),
-    Head(),
+    *[Head()] * 8,
     *(Head("is", kind) for kind in _KINDS),
     *(Head("==", entity=(kind, ident)) for kind in _KINDS for ident in IDS[:2]),
     *(Head("in", entity=("Role", role)) for role in ROLES),
@@ -31,15 +31,15 @@ _PRINCIPALS: Final = (
     Head("is in", "Human", ("Human", "b")),
 )
 _DOCS: Final = (
-    Head(),
-    Head(),
+    *[Head()] * 4,
     Head("is", "Doc"),
     *(Head("==", entity=("Doc", ident)) for ident in ROWS[:2]),
     Head("in", entity=("Doc", "d2")),
     Head("is in", "Doc", ("Doc", "d1")),
 )
 _SERVERS: Final = (Head(), Head("is", "Server"), Head("==", entity=("Server", SERVER)))
-_OF_ALL: Final = tuple(name for name, each in CONDITIONS.items() if not each.reads_resource)
+_OF_DOCS: Final = (*CONDITIONS, "twice", "raised", "raised", "always")
+_OF_ALL: Final = tuple(name for name, each in CONDITIONS.items() if not each.reads_resource) + ("twice",)
 principals: Final = st.sampled_from(_PRINCIPALS)
 
 
@@ -53,13 +53,13 @@ def lines(draw: st.DrawFn, effect: Literal["permit", "forbid"] | None = None) ->
     """Any policy that the strict validator takes, without its id."""
     exact = draw(st.integers(0, 3)) == 0
     names = [tool.name for tool in TOOLS]
-    groups = ["doc:look", "doc:edit", "app:use", "any"]
-    some = st.lists(st.sampled_from(names + groups), min_size=1, max_size=3, unique=True)
+    groups = ["doc:look", "doc:edit", "app:use", "any", "any"]
+    some = st.lists(st.sampled_from(names + groups), min_size=1, max_size=3).map(dict.fromkeys)
     actions = (draw(st.sampled_from(names)),) if exact else tuple(draw(some))
     kinds = _kinds_of(actions)
     over = draw(st.sampled_from(_SERVERS if kinds == {"Server"} else _DOCS))
     of_docs = kinds == {"Doc"} or (over.form != "any" and "Doc" in kinds)
-    condition = draw(st.sampled_from(tuple(CONDITIONS) if of_docs else _OF_ALL))
+    condition = draw(st.sampled_from(_OF_DOCS if of_docs else _OF_ALL))
     unless = condition != "always" and draw(st.booleans())
     said = draw(st.sampled_from(_EFFECTS)) if effect is None else effect
     return Line("", said, draw(principals), actions, exact, over, condition, unless)
@@ -84,13 +84,16 @@ def numbered(held: Iterable[Line], gates: Iterable[GateLine] = (), sign: str = "
 
 def sets(most: int = 10, doors: int = 0, sign: str = "p") -> st.SearchStrategy[Set]:
     """Any set of policies, of the policy gate alone or with some of the gates before."""
-    gates = st.lists(gate_lines(), max_size=doors)
-    return st.builds(numbered, st.lists(lines(), max_size=most), gates, st.just(sign))
+    held = st.lists(lines(), min_size=most // 2, max_size=most)
+    gates = st.lists(gate_lines(), min_size=doors // 2, max_size=doors)
+    return st.builds(numbered, held, gates, st.just(sign))
 
 
 # who asks, for what
 
-_roles: Final = st.frozensets(st.sampled_from((*ROLES, "rx")))
+_roles: Final = st.sampled_from(
+    [frozenset(some) for size in range(5) for some in combinations((*ROLES, "rx"), size)]
+)
 _orgs: Final = st.sampled_from((None, "acme", "hq"))
 _ALL: Final = frozenset({"docs", "app"})
 _scopes: Final = st.sampled_from((_ALL, _ALL, _ALL, frozenset({"docs"}), frozenset[str]()))
@@ -112,9 +115,11 @@ ESCAPES: Final = (
 )
 WORDS: Final = ("stop", "stop", "go", "stop ", "Stop", "", '"', "\\", "*", "\0", "keep", *ESCAPES)
 words: Final = st.sampled_from(WORDS) | st.text(max_size=6)
-numbers: Final = st.sampled_from((0, 1, 6, -1, 2**62, MOST, -(2**63))) | st.integers(-(2**63), MOST)
+numbers: Final = st.sampled_from((0, 1, 6, -1, 2**62, 2**62, MOST, MOST, -(2**63))) | st.integers(
+    -(2**63), MOST
+)
 _pairs: Final = st.dictionaries(words, words, max_size=3).map(lambda held: tuple(held.items()))
-_words: Final = st.lists(words, max_size=3).map(tuple)
+_words: Final = st.lists(words, max_size=2).map(tuple)
 _owners: Final = st.sampled_from((*IDS, "keep"))
 rows: Final = st.builds(Row, st.sampled_from(ROWS), _owners, numbers, _words, _pairs, st.none() | words)
 given_arguments: Final = st.builds(Given, st.sampled_from(ROWS), st.none() | words, numbers, _words, _pairs)

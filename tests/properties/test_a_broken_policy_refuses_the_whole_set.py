@@ -129,7 +129,7 @@ TEMPLATES: Final = (
     '@id("t2") forbid (principal, action in Action::"any", resource == ?resource);',
     '@id("t3") permit (principal, action == Action::"see", resource == ?resource);',
 )
-questions: Final = st.lists(st.tuples(callers, tools, rows, given_arguments), min_size=2, max_size=6)
+questions: Final = st.lists(st.tuples(callers, tools, rows, given_arguments), min_size=6, max_size=8)
 
 
 @settings(max_examples=max(settings().max_examples // 2, 1))

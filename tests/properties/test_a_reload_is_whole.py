@@ -101,12 +101,12 @@ def outcome(app: App, caller: Caller, name: str, row: Row, pause: Callable[[], N
 # every interleaving of requests and reloads, without threads
 
 _question: Final = st.tuples(callers, tools, rows, given_arguments)
-_moves: Final = st.lists(st.sampled_from(("begin", "begin", "step", "turn")), max_size=16)
+_moves: Final = st.lists(st.sampled_from(("begin", "begin", "step", "turn")), min_size=12, max_size=20)
 Flight = tuple[Steps[Outcome], Step, Caller, Tool, Row, Came]
 
 
 @settings(max_examples=max(settings().max_examples // 2, 1))
-@given(sets(5, 3, "a"), sets(5, 3, "b"), st.lists(_question, min_size=3, max_size=12), _moves)
+@given(sets(5, 3, "a"), sets(5, 3, "b"), st.lists(_question, min_size=10, max_size=12), _moves)
 def test_a_request_is_judged_by_the_set_it_began_with(
     a: Set, b: Set, asked: list[tuple[Caller, Tool, Row, Given]], moves: list[str]
 ) -> None:

@@ -37,7 +37,7 @@ def found(tool: Tool, row: Row) -> Row | None:
     return row if tool.acts_on == "Doc" else None
 
 
-@given(sets(), st.lists(questions, min_size=1, max_size=12))
+@given(sets(), st.lists(questions, min_size=8, max_size=12))
 def test_the_judge_answers_as_the_whole_set(held: Set, asked: list[Question]) -> None:
     judge = shelf.judge(held)
     for caller, tool, row, arguments in asked:
@@ -47,7 +47,7 @@ def test_the_judge_answers_as_the_whole_set(held: Set, asked: list[Question]) ->
         assert told == plain.decided(held.lines, caller, tool, there, arguments)
 
 
-@given(sets(), st.lists(questions, min_size=1, max_size=8))
+@given(sets(), st.lists(questions, min_size=6, max_size=8))
 def test_a_row_that_is_not_there_is_never_read(held: Set, asked: list[Question]) -> None:
     judge = shelf.judge(held)
     for caller, tool, _, arguments in asked:
@@ -128,7 +128,9 @@ _CONDITIONS: Final = (
     "principal.n + 9223372036854775807 > 0",
 )
 Graph = Mapping[Key, frozenset[Key]]
-_PARENTS: Final = st.dictionaries(_NODES, st.frozensets(_NODES, max_size=3), max_size=8)
+_PARENTS: Final = st.dictionaries(
+    _NODES, st.frozensets(_NODES, min_size=1, max_size=4), min_size=6, max_size=10
+)
 _HEADS: Final = st.one_of(
     st.just("{}"),
     st.sampled_from("UR").map("{{}} is {}".format),
@@ -193,7 +195,7 @@ def told(policies: Sequence[Policy], who: Key, over: Key, known: str) -> tuple[A
 
 @settings(max_examples=settings().max_examples * 4)
 @given(
-    st.lists(_TEXTS, max_size=12),
+    st.lists(_TEXTS, min_size=5, max_size=12),
     _PARENTS,
     st.sampled_from("xyz"),
     st.sampled_from("xyz"),

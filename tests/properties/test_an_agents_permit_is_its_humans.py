@@ -18,7 +18,7 @@ from .drawn_policies import delegates, given_arguments, rows, sets, tools
 from .plain_policies import TOOLS, Given, Row, Set, Tool
 
 questions: Final = st.lists(
-    st.tuples(delegates, tools, st.none() | rows, given_arguments), min_size=4, max_size=12
+    st.tuples(delegates, tools, st.none() | rows, given_arguments), min_size=10, max_size=12
 )
 
 
@@ -40,7 +40,7 @@ def test_what_an_agent_is_allowed_its_human_is_allowed(
         assert for_human.outcome != "hidden" or for_agent.outcome == "hidden"
 
 
-@given(sets(0, 6), st.lists(delegates, min_size=3, max_size=10))
+@given(sets(0, 6), st.lists(delegates, min_size=8, max_size=10))
 def test_what_an_agent_sees_and_presents_its_human_does(held: Set, agents: list[Caller]) -> None:
     kernel = shelf.kernel(held)
     for agent in agents:

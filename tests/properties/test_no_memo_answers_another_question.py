@@ -21,7 +21,9 @@ from .drawn_policies import humans, sets
 from .plain_policies import BY_NAME, TOOLS, Given, Row, Set, Tool
 
 _ALL: Final = frozenset({"docs", "app"})
-_roles: Final = st.frozensets(st.sampled_from(("r1", "r2")))
+_roles: Final = st.sampled_from([frozenset[str](), *map(frozenset, ("1", "2", "12"))]).map(
+    lambda held: frozenset(f"r{each}" for each in held)
+)
 _agents: Final = st.builds(
     Caller,
     st.sampled_from("ab"),
@@ -34,12 +36,16 @@ _agents: Final = st.builds(
 _people: Final = st.builds(Caller, st.sampled_from("ab"), st.just("human"), _roles, st.none(), st.none())
 _rows: Final = st.sampled_from((None, Row("d1"), Row("d2"), Row("d1", "keep", 1), Row("d2", "b", 2**63 - 1)))
 _given: Final = st.sampled_from((Given(), Given(size=6), Given(note="stop"), Given(tags=("stop",))))
-_admitted: Final = st.frozensets(st.sampled_from("ab"))
+_admitted: Final = st.sampled_from([frozenset[str](), *map(frozenset, ("a", "b", "ab", "ab"))])
 Question = tuple[Caller, Tool, Row | None, Given, frozenset[str]]
 _question: Final = st.tuples(_agents | _people, st.sampled_from(TOOLS), _rows, _given, _admitted)
 
 
-@given(sets(10, 2), st.lists(_question, min_size=3, max_size=6), st.lists(st.integers(0, 99), max_size=24))
+@given(
+    sets(10, 2),
+    st.lists(_question, min_size=5, max_size=8),
+    st.lists(st.integers(0, 99), min_size=16, max_size=24),
+)
 def test_no_memo_answers_another_question(held: Set, pool: list[Question], order: list[int]) -> None:
     admitted: set[str] = set()
 

@@ -21,7 +21,7 @@ from .plain_policies import TOOLS, Asked, Came, GateLine, Given, Head, Line, Row
 Question = tuple[Caller, Tool, Row | None, Given]
 _large: Final = st.builds(Given, size=st.sampled_from((2**63, -(2**63) - 1)))
 questions: Final = st.tuples(callers, tools, st.none() | rows, given_arguments | _large)
-asked_often: Final = st.lists(questions, min_size=4, max_size=10)
+asked_often: Final = st.lists(questions, min_size=8, max_size=10)
 half: Final = settings(max_examples=max(settings().max_examples // 2, 1))
 
 
@@ -106,7 +106,7 @@ def test_adding_a_forbid_never_allows_more(held: Set, forbid: Line, asked: list[
 
 
 @half
-@given(sets(0, 6), st.lists(callers, min_size=3, max_size=10))
+@given(sets(0, 6), st.lists(callers, min_size=8, max_size=10))
 def test_removing_a_permit_never_shows_or_presents_more(held: Set, everybody: list[Caller]) -> None:
     before = seen(held, everybody)
     for removed in [line for line in held.gates if line.effect == "permit"][:2]:
@@ -118,7 +118,7 @@ def test_removing_a_permit_never_shows_or_presents_more(held: Set, everybody: li
 @given(
     sets(0, 6),
     gate_lines().filter(lambda line: line.effect == "forbid"),
-    st.lists(callers, min_size=3, max_size=10),
+    st.lists(callers, min_size=8, max_size=10),
 )
 def test_adding_a_forbid_never_shows_or_presents_more(
     held: Set, forbid: GateLine, everybody: list[Caller]
