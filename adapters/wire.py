@@ -145,6 +145,8 @@ def authenticate(
     answer = yield ResolveToken(token, facts_of(head))
     if not isinstance(answer, Returned):
         return (yield from _refuse(head, "resolver-failed", 503, audience))
+    if answer.value is not None and type(answer.value) not in (Agent, Human):
+        return (yield from _refuse(head, "resolver-failed", 503, audience))
     if not isinstance(answer.value, (Agent, Human)):
         return (yield from _refuse(head, "unknown-token", 401, audience))
     if agents_only and not isinstance(answer.value, Agent):

@@ -70,7 +70,7 @@ def tool_call(principal: Principal, name: str, surface: Surface, outcome: Outcom
     person = principal.acts_for if isinstance(principal, Agent) else None
     word, scope, code, policies = _classified(outcome)
     return ToolCall(
-        tool=name[:MAX_NAME_CHARS],
+        tool=name,
         outcome=word,
         surface=surface,
         caller=principal.id,

@@ -70,9 +70,9 @@ class Builder:
     def build(self) -> Catalog:
         """Return the catalog; read ``faults`` before using it."""
         exposed = self._exposed()
-        scope_of = self._scopes([action.name for action in exposed])
         tools = {id(action) for action in exposed}
         everything = [*exposed, *self._unexposed(exposed)]
+        scope_of = self._scopes([action.name for action in everything])
         made = [self._entry(each, id(each) in tools, scope_of.get(each.name)) for each in everything]
         entries = tuple(entry for entry in made if entry is not None)
         self.complete = len(entries) == len(self._tried)

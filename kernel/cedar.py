@@ -109,12 +109,13 @@ def parse_one(text: str, ident: str, where: str) -> Policy | Template:
         found = cedarpy.policies_to_pst(text)
     except ValueError as refusal:
         raise PolicyRefused(str(refusal)) from None
+    if len(found.templates) + len(found.static_policies) != 1:
+        raise PolicyRefused("the text holds no policy, or more than one")
     for node in found.templates.values():
         slots = frozenset(_slots((node.principal, node.resource)))
         return Template(node.annotations.get("id") or ident, slots, node)
-    for node in found.static_policies.values():
-        return _policy(node, node.annotations.get("id") or ident, where)
-    raise PolicyRefused("the text holds no policy")
+    (node,) = found.static_policies.values()
+    return _policy(node, node.annotations.get("id") or ident, where)
 
 
 def _slots(node: object) -> Iterator[str]:

@@ -108,6 +108,13 @@ _TABLE: Final = (
         "try again later, or tell the app's developer",
     ),
     Code(
+        "X_INTERRUPTED",
+        "caller",
+        "the call was interrupted, and what it began may still take effect",
+        "read the state before calling again",
+        "read the state before calling again",
+    ),
+    Code(
         "X_OUTPUT_INVALID",
         "developer",
         "the handler's answer does not satisfy its declared output",
@@ -149,8 +156,8 @@ _TABLE: Final = (
     Code(
         "X_MCP_SCOPE_UNCOVERED",
         "developer",
-        "`scopes` is given and a tool is under none of them",
-        "add the tool to the scope that a token must hold for it",
+        "`scopes` is given and an action is under none of them",
+        "add it to the scope that a token must hold for it, over MCP and HTTP alike",
     ),
     Code(
         "X_MCP_RESOURCE_DUPLICATE",

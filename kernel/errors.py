@@ -67,12 +67,17 @@ class ActionError(Exception):
     """Raise this in a handler to answer an application error that the caller can act on."""
 
     def __init__(self, code: str, cause: str, fix: str, caller_fix: str | None = None) -> None:
-        self.code, self.cause, self.fix = code, cause, fix
-        self.caller_fix = fix if caller_fix is None else caller_fix
-        super().__init__(code, cause, fix, self.caller_fix)
+        self.code, self.cause, self.fix = _text(code), _text(cause), _text(fix)
+        self.caller_fix = self.fix if caller_fix is None else _text(caller_fix)
+        super().__init__(self.code, self.cause, self.fix, self.caller_fix)
 
     def __str__(self) -> str:
         return f"{self.code}: {self.cause}"
+
+
+def _text(value: object) -> str:
+    """Return words that every surface can send."""
+    return str(value).encode("utf-8", "replace").decode()
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,7 +130,8 @@ def _load(
 ) -> Steps[_Loaded | Failed | PolicyError]:
     if entry.resource is None:
         return _Loaded(None, judge.server)
-    answer = yield Load(entry.resource.loader, given, principal)
+    copied = given.model_copy(deep=True)  # a loader may change what it gets; the handler gets what was judged
+    answer = yield Load(entry.resource.loader, copied, principal)
     match answer:
         case Raised(error):
             return _edge_denied(error) or _failed("X_INTERNAL")  # no word of it: no policy was asked yet
@@ -145,7 +146,7 @@ def _load(
 def _identified(facts: object, model: type[BaseModel]) -> _Loaded | Failed:
     ident = getattr(facts, "id", None)
     if isinstance(facts, model) and isinstance(ident, str):
-        return _Loaded(facts, ident)
+        return _Loaded(facts.model_copy(deep=True), ident)  # a row that others share may change meanwhile
     return _failed("X_INTERNAL")
 
 
@@ -180,6 +181,8 @@ def _raised(answer: Raised) -> Failed | PolicyError:
     denied = _edge_denied(error)
     if denied is not None:
         return denied
+    if not isinstance(error, Exception):
+        return _failed("X_INTERRUPTED")
     if isinstance(error, ActionError):
         return Failed(error.code, error.cause, error.fix, error.caller_fix)
     return _failed("X_INTERNAL")

@@ -16,7 +16,7 @@ from pydantic_core import to_json
 
 from . import cedar
 from .catalog import Catalog, Entry, ResourceType
-from .cedar import Decision, Entities, Key, PolicySlice, Schema
+from .cedar import Decision, Entities, Key, Policy, PolicySlice, Schema
 from .compile import Base, entry_schema, gate_schema, principal_schema
 from .model import Agent, Principal, parties
 from .policies import Index, Policies
@@ -56,11 +56,15 @@ class EntryGate:
     kind: str
 
 
+Pairs = tuple[tuple[Mapping[str, Json], PolicySlice], ...]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Asked:
     """What is known of a decision before resource and arguments: the parties, and their policies."""
 
-    parties: tuple[tuple[Mapping[str, Json], PolicySlice], ...]
+    parties: Pairs
+    blind: Pairs
     held: Entities
     reads_resource: bool
 
@@ -148,24 +152,41 @@ class Judge:
             if context is NO_ARGUMENTS:
                 return self._settled(caller, entry, ident)
             return self._decide(caller, entry, ident, context, None)
-        if resource is None and self._asked(caller, entry, None).reads_resource:
-            return Decision(False, errors=("<missing>",))
+        if resource is None:
+            return self._of_missing(caller, entry, ident, context)
         try:
-            facts = None if resource is None else _facts(entry.resource, ident, resource)
+            facts = _facts(entry.resource, ident, resource)
             return self._decide(caller, entry, ident, context, facts)
         except (Unencodable, ValueError):
             return Decision(False, errors=("<resource>",))
 
+    def _of_missing(self, caller: Caller, entry: Entry, ident: str, context: str) -> Decision:
+        """Ask what can be asked of a resource that is not there: forbids still speak, permits do not."""
+        decision = self._decide(caller, entry, ident, context, None, blind=True)
+        if decision.determining and not decision.allow:
+            return decision
+        readers = self._asked(caller, entry, None).reads_resource
+        return Decision(False, errors=("<missing>",)) if readers else decision
+
     def _settle(self, caller: Caller, entry: Entry, ident: str) -> Decision:
         return self._decide(caller, entry, ident, NO_ARGUMENTS, None)
 
-    def _decide(self, caller: Caller, entry: Entry, ident: str, context: str, facts: str | None) -> Decision:
+    def _decide(
+        self,
+        caller: Caller,
+        entry: Entry,
+        ident: str,
+        context: str,
+        facts: str | None,
+        *,
+        blind: bool = False,
+    ) -> Decision:
         gate = self.gate(entry)
         asked = self._asked(caller, entry, gate.index.named((gate.kind, ident)))
         held = asked.held if facts is None else cedar.with_entity(asked.held, facts, gate.schema)
         over = uid(gate.kind, ident)
         decision = Decision(False)
-        for party, policies in asked.parties:
+        for party, policies in asked.blind if blind else asked.parties:
             decision = cedar.decide(party, entry.name, over, context, policies, held, gate.schema)
             if not decision.allow:
                 return decision
@@ -176,9 +197,12 @@ class Judge:
         resources = [(gate.kind,), *([over] if over else [])]
         everyone = parties(caller.principal)
         slices = [gate.index.slice(_keys(party), resources) for party in everyone]
-        asked = tuple((_uid(party), self._slice(each)) for party, each in zip(everyone, slices, strict=True))
-        reads = any(policy.reads_resource for each in slices for policy in each)
-        return Asked(asked, self._held(caller, gate.schema), reads)
+        blind = [tuple(policy for policy in each if not policy.reads_resource) for each in slices]
+        held = self._held(caller, gate.schema)
+        return Asked(self._paired(everyone, slices), self._paired(everyone, blind), held, blind != slices)
+
+    def _paired(self, everyone: Iterable[Principal], slices: Iterable[tuple[Policy, ...]]) -> Pairs:
+        return tuple((_uid(party), self._slice(each)) for party, each in zip(everyone, slices, strict=True))
 
     def _gate(self, entry: Entry) -> EntryGate:
         index = self._policies.about(entry)

@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal, cast
+from typing import Final, Literal, NoReturn, cast
 
 from .strict_json import Json
 
@@ -65,6 +65,9 @@ class Human:
         _freeze(self, id=_checked_id("a human", id), roles=_names("roles", roles), scopes=held)
         _freeze(self, org=None if org is None else _checked_id("an organisation", org))
 
+    def __init_subclass__(cls) -> None:
+        _no_kinds("Human")
+
     def delegate(self, agent_id: str, *, scopes: Iterable[str] = ()) -> Agent:
         """Return an agent that acts for this person, with the person's roles and organisation."""
         return Agent(agent_id, roles=self.roles, org=self.org, scopes=scopes, acts_for=self)
@@ -93,9 +96,18 @@ class Agent:
         acts_for: Human | None = None,
     ) -> None:
         """Raises: PrincipalInvalid."""
+        if acts_for is not None and type(acts_for) is not Human:
+            raise PrincipalInvalid("an agent acts for a human, and for nobody else")
         held = _names("scopes", scopes)
         _freeze(self, id=_checked_id("an agent", id), roles=_names("roles", roles), scopes=held)
         _freeze(self, org=None if org is None else _checked_id("an organisation", org), acts_for=acts_for)
+
+    def __init_subclass__(cls) -> None:
+        _no_kinds("Agent")
+
+
+def _no_kinds(kind: str) -> NoReturn:
+    raise TypeError(f"{kind} has no kinds of its own: policies know exactly two principals")
 
 
 def _freeze(principal: Human | Agent, **members: object) -> None:

@@ -10,7 +10,7 @@ from typing import Final
 MAX_NESTING: Final = 32
 _TOKEN: Final = re.compile(
     r"""(?P<skip>\s+|//[^\r\n]*)
-    |"(?:[^"\\\n]|\\.)*"
+    |"(?:[^"\\]|\\.)*"
     |[A-Za-z_][A-Za-z0-9_]*
     |[0-9]+
     |::|==|!=|<=|>=|&&|\|\|

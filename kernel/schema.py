@@ -7,7 +7,7 @@ policy and the handler both see. Knows no wire.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
@@ -19,6 +19,9 @@ from .model import Issue
 from .strict_json import Json
 
 MAX_ISSUES: Final = 32
+MAX_PARTS: Final = 1_000
+MAX_KEY_CHARS: Final = 4_096
+MAX_STEPS: Final = 16
 JsonSchema = dict[str, Any]
 
 
@@ -48,6 +51,7 @@ class InputSchema:
     model: type[BaseModel]
     document: JsonSchema
     _validator: jsonschema_rs.Draft202012Validator
+    _branching: bool
 
     def parse(self, arguments: Mapping[str, Json]) -> BaseModel | Invalid:
         """Return the typed input, or every issue (32 at most) by path.
@@ -57,7 +61,7 @@ class InputSchema:
         given = dict(arguments)
         try:
             if not self._validator.is_valid(given):
-                return Invalid(_issues(self._validator, given))
+                return Invalid(self._issues(given))
         except ValueError:  # what no wire carries: nesting past the validator, half a surrogate pair
             return Invalid((Issue("", "cannot be read"),))
         try:
@@ -66,6 +70,35 @@ class InputSchema:
             return Invalid(_model_issues(refusal))
         except Exception as refusal:  # a validator of the application's can raise anything
             raise InputBroken from refusal
+
+    def _issues(self, given: Mapping[str, Json]) -> tuple[Issue, ...]:
+        """Explain a refusal at a bounded cost: the validator makes every error there is, with its path."""
+        if self._branching:
+            return (Issue("", "does not satisfy the schema"),)
+        if _small(given):
+            return _issues(self._validator.iter_errors(given))
+        try:
+            self._validator.validate(given)
+        except jsonschema_rs.ValidationError as first:
+            return _issues([first])
+        return (Issue("", "does not satisfy the schema"),)
+
+
+def _small(value: object) -> bool:
+    """Whether a value has at most 1,000 parts and 4,096 characters of keys."""
+    stack, parts, keys = [value], 0, 0
+    while stack:
+        each = stack.pop()
+        parts += 1
+        if isinstance(each, dict):
+            held = cast("dict[str, object]", each)
+            keys += sum(len(key) for key in held)
+            stack.extend(held.values())
+        elif isinstance(each, list):
+            stack.extend(cast("list[object]", each))
+        if parts + len(stack) > MAX_PARTS or keys > MAX_KEY_CHARS:
+            return False
+    return True
 
 
 _NAMES: Final = frozenset({"properties", "$defs"})
@@ -81,6 +114,7 @@ def publish_input(model: type[BaseModel]) -> InputSchema:
     try:
         document = _rooted(model.model_json_schema())
         _tidy(document)
+        branching = cycles(document)
         validator = jsonschema_rs.Draft202012Validator(
             document,
             offline=True,
@@ -89,7 +123,7 @@ def publish_input(model: type[BaseModel]) -> InputSchema:
         )
     except Exception as refusal:  # pydantic and the validator each have a family of their own
         raise SchemaRefused(str(refusal).splitlines()[0]) from refusal
-    return InputSchema(model, document, validator)
+    return InputSchema(model, document, validator, branching)
 
 
 def _rooted(document: JsonSchema) -> JsonSchema:
@@ -132,9 +166,9 @@ def _tidy_object(node: JsonSchema) -> None:
             del sub["title"]
 
 
-def _issues(validator: jsonschema_rs.Draft202012Validator, value: object) -> tuple[Issue, ...]:
+def _issues(errors: Iterable[jsonschema_rs.ValidationError]) -> tuple[Issue, ...]:
     found: list[Issue] = []
-    for error in validator.iter_errors(value):
+    for error in errors:
         found.extend(_issue(error))
         if len(found) >= MAX_ISSUES:
             break
@@ -144,11 +178,13 @@ def _issues(validator: jsonschema_rs.Draft202012Validator, value: object) -> tup
 def _issue(error: jsonschema_rs.ValidationError) -> list[Issue]:
     """Say what is wrong without repeating the value that was sent."""
     kind: Any = error.kind
-    path = [str(step) for step in error.instance_path]
+    path = [_short(str(step)) for step in error.instance_path][:MAX_STEPS]
     if kind.name == "required":
         return [Issue(".".join([*path, kind.property]), "required")]
     if kind.name in ("additionalProperties", "unevaluatedProperties"):
-        return [Issue(".".join([*path, _short(name)]), "not an argument") for name in kind.unexpected]
+        return [
+            Issue(".".join([*path, _short(name)]), "not an argument") for name in kind.unexpected[:MAX_ISSUES]
+        ]
     return [Issue(".".join(path), _problem(kind))]
 
 
@@ -169,6 +205,68 @@ def _short(name: str) -> str:
 def _model_issues(refusal: ValidationError) -> tuple[Issue, ...]:
     errors = refusal.errors(include_url=False, include_context=False, include_input=False)[:MAX_ISSUES]
     return tuple(Issue(".".join(str(step) for step in each["loc"]), each["msg"]) for each in errors)
+
+
+def cycles(document: JsonSchema) -> bool:
+    """Whether a definition holds itself through several branches of a union.
+
+    Raises: SchemaRefused, when nothing tells such branches apart: judging a value then takes time
+    that doubles with each level, and a few hundred bytes stop the server.
+    """
+    reached = _Reach(document)
+    found = False
+    for name, union in reached.unions():
+        back = [each for each in union["branches"] if name in reached.of(each)]
+        if len(back) > 1 and not union["told"]:
+            raise SchemaRefused("a union holds itself in several branches: give it a discriminator")
+        found = found or len(back) > 1
+    return found
+
+
+class _Reach:
+    """Which definitions a part of a document refers to, directly or not."""
+
+    def __init__(self, document: JsonSchema) -> None:
+        self._defs: dict[str, object] = {"": {k: v for k, v in document.items() if k != "$defs"}}
+        self._defs |= cast("dict[str, object]", document.get("$defs", {}))
+
+    def of(self, node: object) -> set[str]:
+        """Return every definition that a part reaches."""
+        seen: set[str] = set()
+        names = list(_references(node))
+        while names:
+            name = names.pop()
+            if name not in seen:
+                seen.add(name)
+                names.extend(_references(self._defs.get(name)))
+        return seen
+
+    def unions(self) -> Iterator[tuple[str, JsonSchema]]:
+        """Yield each union with the definition that holds it."""
+        for name, held in self._defs.items():
+            for node in _nodes(held):
+                branches = node.get("anyOf") or node.get("oneOf")
+                if isinstance(branches, list):
+                    yield name, {"branches": branches, "told": "discriminator" in node}
+
+
+def _nodes(node: object) -> Iterator[JsonSchema]:
+    stack = [node]
+    while stack:
+        each = stack.pop()
+        if isinstance(each, dict):
+            held = cast("JsonSchema", each)
+            yield held
+            stack.extend(held.values())
+        elif isinstance(each, list):
+            stack.extend(cast("list[object]", each))
+
+
+def _references(node: object) -> Iterator[str]:
+    for each in _nodes(node):
+        target = each.get("$ref")
+        if isinstance(target, str):
+            yield target.removeprefix("#/$defs/")
 
 
 class OutputRefused(Exception):

@@ -85,7 +85,8 @@ def define_app_mcp(
 
     ``include="exposed"`` serves every action and query of the registry that declared ``mcp=expose(...)``;
     ``actions`` and ``queries`` list some of them; ``tools`` adds hand-written ones by name.
-    ``scopes`` maps a scope to the tools it covers and, once given, must cover every tool.
+    ``scopes`` maps a scope to the actions it covers and, once given, must cover every tool and every other
+    action of the registry, because a token opens both doors.
     ``grants``, the ``.cedar`` files of ``policies_dir`` and what ``grant_sources`` return are what permits
     a call; nothing else does. The last two are read again at a reload.
     ``roles``, once given, is the whole list of roles that declarations and policies may name.
@@ -110,7 +111,12 @@ def define_app_mcp(
     directory = Path(policies_dir) if policies_dir is not None else None
     seen = policies.fingerprint(directory)
     sources = partial(policies.gather, directory, tuple(grant_sources))
-    faults = (*_duplicates(resources), *_unservable(prompts), *_unknown_roles(roles, resources, prompts))
+    faults = (
+        *_misplaced(path),
+        *_duplicates(resources),
+        *_unservable(prompts),
+        *_unknown_roles(roles, resources, prompts),
+    )
     kernel = _kernel(declared, faults, sources())
     door = Door(frozenset(allowed_hosts), frozenset(allowed_origins), body_limit_bytes, error_audience)
     return App(
@@ -150,6 +156,12 @@ def judge_from(catalog: Catalog, sources: Sources) -> tuple[Judge, tuple[Fault, 
     if loaded.faults:
         raise BootError(loaded.faults)
     return Judge(catalog, loaded.base, loaded.policies), loaded.warnings
+
+
+def _misplaced(path: str) -> Iterable[Fault]:
+    if f"/{path.strip('/')}/".startswith("/api/"):
+        cause = f"the MCP path `{path}` is among the paths of actions"
+        yield fault("X_DECLARATION_INVALID", cause, "give `path=` a place outside `/api/`")
 
 
 def _duplicates(resources: Sequence[Resource]) -> Iterable[Fault]:

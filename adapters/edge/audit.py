@@ -13,7 +13,7 @@ from typing import Final, assert_never
 
 from pydantic_core import to_json
 
-from ...kernel.audit import AuthRefused, Event, ToolCall
+from ...kernel.audit import MAX_NAME_CHARS, AuthRefused, Event, ToolCall
 from .app import App, OnAudit
 
 log: Final = logging.getLogger("nonsuch.audit")
@@ -39,7 +39,8 @@ def record(app: App, events: Iterable[Event], at: datetime) -> None:
 def _declared(app: App, event: Event) -> Event:
     """Tell the operator hidden from absent; no caller can see this second look-up."""
     if isinstance(event, ToolCall) and event.outcome == "hidden":
-        return dataclasses.replace(event, declared=app.kernel.catalog.declares(event.tool, event.surface))
+        declared = app.kernel.catalog.declares(event.tool, event.surface)
+        return dataclasses.replace(event, tool=event.tool[:MAX_NAME_CHARS], declared=declared)
     return event
 
 
@@ -81,8 +82,10 @@ def _hand_on(hook: OnAudit, event: Event) -> None:
             task = asyncio.ensure_future(given)
             _pending.add(task)
             task.add_done_callback(_settled)
-    except Exception as fault:  # noqa: BLE001  (application code: an audit hook cannot change an answer)
-        _complain(fault)
+    except BaseException as fault:
+        if isinstance(fault, (KeyboardInterrupt, SystemExit)):
+            raise
+        _complain(fault)  # whatever else it raises: a hook cannot change an answer
 
 
 def _settled(task: asyncio.Future[object]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Hashable, Iterable
 from functools import cache
 from importlib.resources import files
@@ -65,11 +66,22 @@ def read(directory: Path | None) -> Sources:
     if not directory.is_dir():
         return Sources(faults=(fault("X_POLICY_UNREADABLE", f"`{directory}` is no directory"),))
     faults: list[Fault] = []
+    paths = _walk(directory, faults)
     policies, schemas, links = (
-        tuple(_texts(directory, sorted(directory.rglob(pattern)), faults))
-        for pattern in ("*.cedar", "*.cedarschema", "*.links.json")
+        tuple(_texts(directory, (each for each in paths if each.name.endswith(ending)), faults))
+        for ending in (".cedar", ".cedarschema", ".links.json")
     )
     return Sources(policies, schemas, links, (), tuple(faults))
+
+
+def _walk(directory: Path, faults: list[Fault]) -> list[Path]:
+    """Return every file below a directory. One that cannot be entered is a fault, not an absence."""
+
+    def refuse(refusal: OSError) -> None:
+        faults.append(fault("X_POLICY_UNREADABLE", f"`{refusal.filename}`: {type(refusal).__name__}"))
+
+    found = [Path(at, name) for at, _, names in os.walk(directory, onerror=refuse) for name in names]
+    return sorted(found)
 
 
 def _texts(directory: Path, paths: Iterable[Path], faults: list[Fault]) -> Iterable[PolicySource]:

@@ -12,6 +12,7 @@ import logging
 import signal
 import threading
 from collections.abc import AsyncGenerator, Generator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final, Literal, assert_never
 
@@ -20,7 +21,7 @@ from .app import App, judge_from
 from .policies import fingerprint
 
 log: Final = logging.getLogger("nonsuch.policies")
-WATCH_SECONDS: Final = 1.0
+WATCH_SECONDS: Final = 0.5
 When = Literal["signal", "watch"]
 
 
@@ -38,6 +39,7 @@ class Reloaded:
 
 
 _one_at_a_time: Final = threading.Lock()
+_aside: Final = ThreadPoolExecutor(1, "nonsuch-reload")  # never behind the handlers of slow callers
 
 
 def reload_policies(app: App) -> Reloaded:
@@ -90,7 +92,7 @@ def _on_hangup(app: App) -> Generator[None]:
     tasks: set[asyncio.Future[Reloaded]] = set()
 
     def reload() -> None:
-        task = loop.run_in_executor(None, reload_policies, app)
+        task = loop.run_in_executor(_aside, reload_policies, app)
         tasks.add(task)
         task.add_done_callback(tasks.discard)
 
@@ -104,10 +106,11 @@ def _on_hangup(app: App) -> Generator[None]:
 
 
 async def _watch(app: App) -> None:
-    seen = app.fingerprint
+    """Reload when the files have changed and then stayed the same: an editor may write in several steps."""
+    loop, taken, seen = asyncio.get_running_loop(), app.fingerprint, app.fingerprint
     while True:
         await asyncio.sleep(WATCH_SECONDS)
-        now = await asyncio.to_thread(fingerprint, app.policies_dir)
-        if now != seen:
-            seen = now
-            await asyncio.to_thread(reload_policies, app)
+        before, seen = seen, await loop.run_in_executor(_aside, fingerprint, app.policies_dir)
+        if seen != taken and seen == before:
+            taken = seen
+            await loop.run_in_executor(_aside, reload_policies, app)

@@ -122,9 +122,11 @@ class Edge:
                 value = await value if inspect.isawaitable(value) else value
         except ActionError as fault:
             return Raised(fault)
-        except Exception as fault:  # noqa: BLE001  (application code: whatever it raises is an outcome)
+        except BaseException as fault:
+            if _stops_us(fault):
+                raise
             _complain(handler.function, fault)
-            return Raised(fault)
+            return Raised(fault if isinstance(fault, Exception) else RuntimeError("not an Exception"))
         return Returned(value)
 
     async def _resolve(self, step: ResolveToken) -> Answer:
@@ -138,6 +140,14 @@ class Edge:
         except Exception as fault:  # noqa: BLE001  (application code: whatever it raises lets nobody in)
             _complain(resolver, fault)
             return Raised(fault)
+
+
+def _stops_us(fault: BaseException) -> bool:
+    """Whether a fault is about this task or process, and not the application's own."""
+    if isinstance(fault, asyncio.CancelledError):
+        task = asyncio.current_task()
+        return task is not None and task.cancelling() > 0
+    return isinstance(fault, (KeyboardInterrupt, GeneratorExit))
 
 
 def _called(function: Callable[..., Any], arguments: list[object]) -> Any:

@@ -109,7 +109,7 @@ _OF_SLICES: Final = (
         "reads-lost",
         "what `has` reads of the arguments is not sent",
         ("kernel.cedar:_reads", "found.add(names[0])", "pass"),
-        first="slice is whole",
+        first="every end is met",
     ),
 )
 
@@ -182,11 +182,23 @@ _OF_MEMOS: Final = (
 _OF_RELOADS: Final = (
     mutant(
         "swap-keeps-memos",
-        "a reload keeps the views of the old set",
+        "a reload keeps the memos of the old set",
         (
             "kernel.gates:Kernel.swap",
-            "self.warnings, self._viewer = warnings, Viewer(self.catalog, judge)",
-            "self.warnings, self._viewer.judge = warnings, judge",
+            "self.warnings, self._viewer = ",
+            "old = self.judge\n"
+            "        judge._plain, judge._asked, judge._settled = old._plain, old._asked, old._settled\n"
+            "        self.warnings, self._viewer = ",
+        ),
+        first="a revoked grant is refused",
+    ),
+    mutant(
+        "swap-keeps-views",
+        "a reload keeps the views that were made before",
+        (
+            "kernel.gates:Kernel.view_for",
+            "self._viewer.view_for(principal)",
+            f"{_KEPT}(principal, self._viewer.view_for(principal))",
         ),
         first="a revoked grant is refused",
     ),
@@ -235,7 +247,7 @@ _OF_VALUES: Final = (
             "return encode(value)",
             "return value if isinstance(value, dict) else encode(value)",
         ),
-        first="any other value",
+        first="each other value",
     ),
     mutant(
         "string-takes-object",
@@ -245,7 +257,7 @@ _OF_VALUES: Final = (
             "if not isinstance(value, str):",
             "if isinstance(value, dict):\n        return value\n    if not isinstance(value, str):",
         ),
-        first="any other value",
+        first="each other value",
     ),
     mutant(
         "string-takes-anything",
@@ -255,7 +267,7 @@ _OF_VALUES: Final = (
             'raise Unencodable("must be a string")',
             "return str(value)",
         ),
-        first="any other value",
+        first="each other value",
     ),
     mutant(
         "keys-of-users",
@@ -275,13 +287,13 @@ _OF_VALUES: Final = (
             '_at("value", item.encode, value)',
             "value",
         ),
-        first="any other value",
+        first="each other value",
     ),
     mutant(
         "any-length",
         "an integer of more than 64 bits is sent",
         (_LONG, "if not LONG_MIN <= number <= LONG_MAX:", "if False:"),
-        first="no forbid turned off",
+        first="each other value",
     ),
     mutant(
         "off-by-one",
@@ -293,7 +305,7 @@ _OF_VALUES: Final = (
         "true-is-one",
         "true stands where an integer is declared",
         (_LONG, "isinstance(number, bool) or ", ""),
-        first="any other value",
+        first="each other value",
     ),
     mutant(
         "null-is-empty",
@@ -310,7 +322,7 @@ _OF_VALUES: Final = (
         "nothing-is-missing",
         "what is required and absent is left out",
         (_RECORD, "elif each.required:", "elif False:"),
-        first="no forbid turned off",
+        first="each other value",
     ),
     mutant(
         "enum-by-name",
@@ -358,7 +370,7 @@ _OF_LOADERS: Final = (
     mutant(
         "unknown-action",
         "a policy about no tool and no permission is taken",
-        (_GATE, "for name in unknown:", "unknown = []\n    for name in unknown:"),
+        ("kernel.loader:_known", "for name in unknown:", "unknown = []\n    for name in unknown:"),
         first="a broken set is refused",
     ),
     mutant(
@@ -444,7 +456,7 @@ _OF_ERRORS: Final = (
             "            if not (decision.allow or (decision.errors and party is not asked.parties[0][0])):\n"
             "                return decision\n        return Decision(True)",
         ),
-        first="permit is its human's",
+        first="an error of the human denies",
     ),
     mutant(
         "either-acts",
@@ -482,7 +494,7 @@ _OF_ERRORS: Final = (
             'return Decision(False, errors=("<resource>",))',
             "return self._decide(caller, entry, ident, context, None)",
         ),
-        first="no forbid turned off",
+        first="every end is met",
     ),
     mutant(
         "misfit-forgiven",
@@ -492,7 +504,7 @@ _OF_ERRORS: Final = (
             "return InvalidArguments((Issue(fault.path, fault.problem),))",
             "context = '{\"args\": {}}'",
         ),
-        first="no forbid turned off",
+        first="every end is met",
     ),
 )
 

@@ -159,6 +159,22 @@ def _revoked(count: Counted) -> None:
     reload.test_a_broken_directory_keeps_the_set_and_says_every_fault()
 
 
+def _misfits(count: Counted) -> None:
+    for name in typed.FINE:
+        count.examples += 1
+        typed.test_each_other_value_is_refused_or_held_by_its_type(name)
+
+
+def _ended(count: Counted) -> None:
+    count.examples += 1
+    typed.test_every_way_that_a_call_can_end_is_met()
+
+
+def _behind(count: Counted) -> None:
+    count.examples += 1
+    permits.test_an_error_of_the_human_denies_its_agent()
+
+
 PROPERTIES: Final = (
     Property("hidden is absent, walked", _walked),
     Property("one judge, walked", _judged),
@@ -166,6 +182,9 @@ PROPERTIES: Final = (
     Property("every head is found", _headed),
     Property("a broken set is refused", _refused),
     Property("a revoked grant is refused", _revoked),
+    Property("each other value", _misfits),
+    Property("every end is met", _ended),
+    Property("an error of the human denies", _behind),
     Property("slice is whole", _drawn(sliced.test_the_judge_answers_as_the_whole_set, 60)),
     Property(
         "head covers tool", _drawn(sliced.test_the_policies_about_a_tool_are_those_whose_head_covers_it, 20)
@@ -220,7 +239,7 @@ def fails(each: Property, count: Counted) -> bool:
 
     Raises: Stale.
     """
-    shelf.forget()
+    typed.forget()
     try:
         each.run(count)
     except (NameError, AttributeError, ImportError, TypeError) as fault:

@@ -39,7 +39,8 @@ _DOCS: Final = (
 )
 _SERVERS: Final = (Head(), Head("is", "Server"), Head("==", entity=("Server", SERVER)))
 _OF_DOCS: Final = (*CONDITIONS, "twice", "raised", "raised", "always")
-_OF_ALL: Final = tuple(name for name, each in CONDITIONS.items() if not each.reads_resource) + ("twice",)
+_OF_ALL: Final = (*(name for name, each in CONDITIONS.items() if not each.reads_resource), "twice")
+_OF_CALLERS: Final = frozenset(name for name, each in CONDITIONS.items() if "context" not in each.text)
 principals: Final = st.sampled_from(_PRINCIPALS)
 
 
@@ -49,8 +50,10 @@ def _kinds_of(actions: Iterable[str]) -> set[str]:
 
 
 @st.composite
-def lines(draw: st.DrawFn, effect: Literal["permit", "forbid"] | None = None) -> Line:
-    """Any policy that the strict validator takes, without its id."""
+def lines(
+    draw: st.DrawFn, effect: Literal["permit", "forbid"] | None = None, *, arguments: bool = True
+) -> Line:
+    """Any policy that the strict validator takes, without its id; one that reads no ``arguments``."""
     exact = draw(st.integers(0, 3)) == 0
     names = [tool.name for tool in TOOLS]
     groups = ["doc:look", "doc:edit", "app:use", "any", "any"]
@@ -59,7 +62,8 @@ def lines(draw: st.DrawFn, effect: Literal["permit", "forbid"] | None = None) ->
     kinds = _kinds_of(actions)
     over = draw(st.sampled_from(_SERVERS if kinds == {"Server"} else _DOCS))
     of_docs = kinds == {"Doc"} or (over.form != "any" and "Doc" in kinds)
-    condition = draw(st.sampled_from(_OF_DOCS if of_docs else _OF_ALL))
+    fitting = [name for name in (_OF_DOCS if of_docs else _OF_ALL) if arguments or name in _OF_CALLERS]
+    condition = draw(st.sampled_from(fitting))
     unless = condition != "always" and draw(st.booleans())
     said = draw(st.sampled_from(_EFFECTS)) if effect is None else effect
     return Line("", said, draw(principals), actions, exact, over, condition, unless)
@@ -82,9 +86,11 @@ def numbered(held: Iterable[Line], gates: Iterable[GateLine] = (), sign: str = "
     return Set(named, doors)
 
 
-def sets(most: int = 10, doors: int = 0, sign: str = "p") -> st.SearchStrategy[Set]:
+def sets(
+    most: int = 10, doors: int = 0, sign: str = "p", *, arguments: bool = True
+) -> st.SearchStrategy[Set]:
     """Any set of policies, of the policy gate alone or with some of the gates before."""
-    held = st.lists(lines(), min_size=most // 2, max_size=most)
+    held = st.lists(lines(arguments=arguments), min_size=most // 2, max_size=most)
     gates = st.lists(gate_lines(), min_size=doors // 2, max_size=doors)
     return st.builds(numbered, held, gates, st.just(sign))
 

@@ -5,6 +5,7 @@ The oracle of the policy gate. Imports nothing of nonsuch and asks no engine.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -178,6 +179,12 @@ class Line:
             and self.resource.takes(asked.tool.acts_on, asked.resource, ())
         )
 
+    def is_found(self, asked: Asked) -> bool:
+        """Whether a look-up by key finds it: the key of `is T in E` is E, for any type."""
+        head = self.principal
+        wide = dataclasses.replace(head, form="in") if head.form == "is in" else head
+        return dataclasses.replace(self, principal=wide).applies(asked)
+
     def comes_to(self, asked: Asked) -> Held:
         """What its condition comes to."""
         told = CONDITIONS[self.condition].holds(asked)
@@ -295,12 +302,15 @@ MISSING: Final = Said(False, errors=("<missing>",))
 
 
 def decided(lines: Iterable[Line], caller: Caller, tool: Tool, row: Row | None, given: Given) -> Said:
-    """What every party must be allowed. A resource that is not there cannot be read, which denies."""
+    """What every party must be allowed. A resource that is not there cannot be read, which denies.
+
+    A policy that reads it is one too many where a key finds it, though its head may not be satisfied.
+    """
     held, said = tuple(lines), Said(False)
     everyone = [Asked(party, tool, row, given) for party in parties(caller)]
     if tool.acts_on != "Server" and row is None:
         reading = [line for line in held if CONDITIONS[line.condition].reads_resource]
-        if any(line.applies(asked) for line in reading for asked in everyone):
+        if any(line.is_found(asked) for line in reading for asked in everyone):
             return MISSING
     for asked in everyone:
         said = answered(held, asked)

@@ -15,7 +15,7 @@ from ..world import principal
 from . import plain_policies as plain
 from . import shelf
 from .drawn_policies import delegates, given_arguments, rows, sets, tools
-from .plain_policies import TOOLS, Given, Row, Set, Tool
+from .plain_policies import TOOLS, Given, Head, Line, Row, Set, Tool
 
 questions: Final = st.lists(
     st.tuples(delegates, tools, st.none() | rows, given_arguments), min_size=10, max_size=12
@@ -38,6 +38,22 @@ def test_what_an_agent_is_allowed_its_human_is_allowed(
         assert for_human == plain.comes_of(held, human, tool.name, arguments, row)
         assert for_agent.outcome != "ok" or for_human.outcome == "ok"
         assert for_human.outcome != "hidden" or for_agent.outcome == "hidden"
+
+
+def test_an_error_of_the_human_denies_its_agent() -> None:
+    """And one of the agent, though its human is allowed: no chance."""
+    every = Line("p0", "permit", Head(), ("any",), False, Head())
+    human = Caller("b", "human", scopes=None)
+    agent = Caller("a", "agent", scopes=frozenset({"docs", "app"}), behind=human)
+    for kind, of_agent, of_human in (("Human", False, False), ("Agent", False, True)):
+        erring = Line("p1", "forbid", Head("is", kind), ("any",), False, Head(), "twice")
+        judge = shelf.judge(Set((every, erring)))
+        told = [
+            shelf.judged(judge, who, tool, Row("d1"), Given(size=2**62)).allow
+            for tool in TOOLS
+            for who in (agent, human)
+        ]
+        assert told == [of_agent, of_human] * len(TOOLS)
 
 
 @given(sets(0, 6), st.lists(delegates, min_size=8, max_size=10))
