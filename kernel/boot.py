@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from .catalog import ANY, Catalog, Entry, ResourceType
 from .declare import EVERYONE, Action, Audience, Can, Grant, Predicate, Registry, VisibleTo
 from .errors import Fault, fault
+from .model import NO_SCOPE
 from .schema import InputSchema, NoInput, OutputSchema, SchemaRefused, publish_input, publish_output
 from .shapes import fields_of
 from .signatures import Handler, read_signature, without_none
@@ -72,7 +73,7 @@ class Builder:
         exposed = self._exposed()
         tools = {id(action) for action in exposed}
         everything = [*exposed, *self._unexposed(exposed)]
-        scope_of = self._scopes([action.name for action in everything])
+        scope_of = self._scopes([each.name for each in exposed], [each.name for each in everything])
         made = [self._entry(each, id(each) in tools, scope_of.get(each.name)) for each in everything]
         entries = tuple(entry for entry in made if entry is not None)
         self.complete = len(entries) == len(self._tried)
@@ -83,7 +84,9 @@ class Builder:
             server=self.given.server,
             entries=entries,
             roles=frozenset(self.roles | set(self.given.roles or ())),
-            scopes=frozenset(self.given.scopes or ()),
+            scopes=frozenset(
+                {*(self.given.scopes or ()), *(entry.scope for entry in entries if entry.scope)}
+            ),
             role_audiences=self.role_audiences,
             conditions=self.conditions,
             predicates=self.predicates,
@@ -144,18 +147,20 @@ class Builder:
 
     # scopes
 
-    def _scopes(self, tools: Sequence[str]) -> dict[str, str]:
+    def _scopes(self, tools: Sequence[str], everything: Sequence[str]) -> dict[str, str]:
+        """Return the scope of each action. Once scopes are given, a token opens nothing that none covers."""
         if self.given.scopes is None:
             return {}
         scope_of: dict[str, str] = {}
         for scope, names in self.given.scopes.items():
-            self._name("scope", scope)
+            if scope == NO_SCOPE or not NAME.fullmatch(scope):
+                self.refuse("X_NAME_INVALID", f"`{_safe(scope)}` is no scope name")
             for name in names:
-                self._cover(scope_of, scope, name, tools)
+                self._cover(scope_of, scope, name, everything)
         for name in tools:
             if name not in scope_of:
                 self.refuse("X_MCP_SCOPE_UNCOVERED", f"`{name}` is under no scope")
-        return scope_of
+        return {**dict.fromkeys(everything, NO_SCOPE), **scope_of}
 
     def _cover(self, scope_of: dict[str, str], scope: str, name: str, tools: Sequence[str]) -> None:
         if name not in tools:

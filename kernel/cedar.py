@@ -373,6 +373,11 @@ def _erring(message: str, ids: Mapping[str, str]) -> str:
     return ids.get(place[1], "<request>") if place else "<request>"
 
 
+def clauses(policy: Policy) -> list[Policy]:
+    """Return the policy once for each of its ``when`` and ``unless``, with that one only."""
+    return [replace(policy, node=replace(policy.node, clauses=(each,))) for each in policy.node.clauses]
+
+
 # for explanations: a policy taken apart, so that the engine itself says which part fails
 
 

@@ -156,8 +156,8 @@ _TABLE: Final = (
     Code(
         "X_MCP_SCOPE_UNCOVERED",
         "developer",
-        "`scopes` is given and an action is under none of them",
-        "add it to the scope that a token must hold for it, over MCP and HTTP alike",
+        "`scopes` is given and a tool is under none of them",
+        "add the tool to the scope that a token must hold for it",
     ),
     Code(
         "X_MCP_RESOURCE_DUPLICATE",

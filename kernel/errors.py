@@ -11,6 +11,7 @@ from typing import Literal, assert_never
 
 from .codes import CODES
 from .model import (
+    NO_SCOPE,
     Failed,
     Hidden,
     InvalidArguments,
@@ -115,6 +116,10 @@ def refusal(outcome: Outcome, tool: str, audience: ErrorAudience) -> Refusal:
             raise TypeError("an accepted call has no refusal")
         case Hidden():
             return refused("X_MCP_TOOL_UNKNOWN", audience)
+        case ScopeDenied(scope) if scope == NO_SCOPE:
+            cause = f"`{tool}` is under no scope, so no token opens it"
+            fix = f"name `{tool}` in `scopes` of `define_app_mcp`"
+            return Refusal("X_MCP_SCOPE_DENIED", cause, _for(audience, fix, "ask the app's developer"))
         case ScopeDenied(scope):
             cause = f"`{tool}` needs the scope `{scope}`, which this connection's token does not carry"
             caller_fix = f"ask for a token with the scope `{scope}`"

@@ -21,6 +21,7 @@ _MARK: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},]|[^\s\[\]{},"]+')
 _OPENING: Final = frozenset("[{")
 _CLOSING: Final = frozenset("]}")
 _MEMBERS: Final = {"template_id", "link_id", "args"}
+_SLOTS: Final = {"?principal", "?resource"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ def read_links(source: PolicySource) -> tuple[list[Link], list[Fault]]:
         return [], [fault("X_POLICY_LINK_INVALID", "the file is not a list", where=f"{source.origin}:1:1")]
     links: list[Link] = []
     faults: list[Fault] = []
-    for item, spot in zip(value, _places(source.text), strict=False):
+    for item, spot in zip(value, _places(source.text), strict=True):
         read = _link(item, spot)
         if isinstance(read, Link):
             links.append(read)
@@ -57,8 +58,15 @@ def _link(item: Json, spot: Place) -> Link | str:
     if not isinstance(item, dict) or item.keys() != _MEMBERS:
         return "a link has exactly `template_id`, `link_id` and `args`"
     template, ident, given = item["template_id"], item["link_id"], item["args"]
-    if not isinstance(template, str) or not isinstance(ident, str) or not isinstance(given, dict):
+    if (
+        not isinstance(template, str)
+        or not isinstance(ident, str)
+        or not ident
+        or not isinstance(given, dict)
+    ):
         return "`template_id` and `link_id` are strings and `args` is an object"
+    if not given.keys() <= _SLOTS:
+        return "`args` has `?principal`, `?resource` or both"
     values = {slot.removeprefix("?"): _entity(text) for slot, text in given.items()}
     broken = sorted(slot for slot, value in values.items() if value is None)
     if broken:

@@ -26,6 +26,7 @@ from .compile import (
 from .declare import Grant
 from .errors import Fault, fault
 from .links import Link, read_links
+from .places import clause, declared, id_literal, meant, mismatched
 from .policies import Gate, Policies
 from .policy_text import (
     Statement,
@@ -41,8 +42,10 @@ _GATE_ACTIONS: Final[Mapping[str, Gate]] = {"see": "visibility", "present": "sco
 _CONDITION: Final = "<audience "
 _OPENING: Final = re.compile(r"^for policy `policy[0-9]+`[,:] ")
 _FOLLOWS: Final = "unable to find an applicable action given the policy scope constraints"
-_QUOTED: Final = re.compile(r"`([^`]*)`")
-_WORD: Final = re.compile(r'"(?:[^"\\]|\\.)*"|\w+')
+_CEDARS_OWN: Final = frozenset(
+    {"Bool", "Boolean", "Entity", "Extension", "Long", "Record", "Set", "String", "datetime", "decimal"}
+    | {"duration", "ipaddr"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +139,7 @@ def _read_one(source: PolicySource, statement: Statement, position: int, reading
         reading.refuse("X_POLICY_SYNTAX", where(source, at), one_line(str(refusal)))
         return
     if read.id in reading.found:
-        at = statement.find(f'"{read.id}"')
+        at = id_literal(statement)
         first = reading.found[read.id]
         cause = f"`{read.id}` is the id of the policy at {where(first.source, first.statement.start)} too"
         reading.refuse("X_POLICY_ID_DUPLICATE", where(source, at), cause)
@@ -150,15 +153,15 @@ def _read_one(source: PolicySource, statement: Statement, position: int, reading
 
 def _stumble(text: str, statement: Statement, message: str) -> int:
     """Return where a parser stumbles; a fault seen only at the end is where its words are."""
+    unexpected = message.startswith("unexpected")
+    bracket = mismatched(statement) if unexpected else None
+    if bracket is not None:  # the parser guesses what was meant and stumbles much later
+        return bracket
     at = first_unexpected(text, statement, cedar.ends_early)
-    if at != statement.tokens[-1].at or message.startswith("unexpected"):
+    if at != statement.tokens[-1].at or unexpected:
         return at
-    return statement.find(*_words(message))
-
-
-def _words(message: str) -> list[str]:
-    quoted = [word for part in _QUOTED.findall(message) for word in reversed(_WORD.findall(part))]
-    return [*quoted, *_WORD.findall(message)[-1:]]
+    found = meant(statement, message)
+    return statement.start if found is None else found
 
 
 # 2. links
@@ -253,6 +256,18 @@ def _spot(policy: Policy, reading: _Reading, *words: str) -> str:
     return where(found.source, found.statement.find(*words))
 
 
+def _meant(policy: Policy, message: str, against: cedar.Schema, reading: _Reading) -> str:
+    """Return the place of a validator's message: its words, the clause at fault, the policy or its link."""
+    found = reading.found[policy.id]
+    at = meant(found.statement, message)
+    if at is not None:
+        return where(found.source, at)
+    for number, part in enumerate(cedar.clauses(policy)):
+        if cedar.invalid([part], against):
+            return where(found.source, clause(found.statement, number))
+    return policy.where
+
+
 # 4. validation
 
 
@@ -288,8 +303,9 @@ def _check(policies: list[Policy], text: str, reading: _Reading) -> None:
         if ident in told and message.endswith(_FOLLOWS):
             continue
         told.add(ident)
-        spot = _spot(by_id[ident], reading, *_words(message)) if ident in by_id else "<schema>"
-        reading.refuse("X_POLICY_INVALID", spot, f"`{ident}`: {_OPENING.sub('', one_line(message))}")
+        plain = _OPENING.sub("", one_line(message))
+        spot = _meant(by_id[ident], plain, against, reading) if ident in by_id else "<schema>"
+        reading.refuse("X_POLICY_INVALID", spot, f"`{ident}`: {plain}")
 
 
 def _covered(
@@ -320,7 +336,9 @@ def _warn(reading: _Reading) -> None:
     for policy in reading.policies:
         if policy.id in never:
             cause = f"the condition of `{policy.id}` is false whatever is asked"
-            spot = _spot(policy, reading, "when", "unless")
+            alone = [bool(cedar.never_applying([part])) for part in cedar.clauses(policy)]
+            found = reading.found[policy.id]
+            spot = where(found.source, clause(found.statement, alone.index(True)))
             reading.warnings.append(fault("X_POLICY_NEVER_APPLIES", cause, where=spot))
 
 
@@ -328,34 +346,50 @@ def _warn(reading: _Reading) -> None:
 
 
 def _extended(catalog: Catalog, base: Base, schemas: Iterable[PolicySource], reading: _Reading) -> Base:
-    """Return the base with all schema files appended, or as it was and what is wrong with them."""
-    sound = [source for source in schemas if _own_types(source, reading) and _schema_parses(source, reading)]
-    text = "\n".join((base.entities, *(source.text for source in sound)))
-    extended = Base(text, base.gates, base.policies)
+    """Return the base with the schema files appended: all of them, or those that are sound.
+
+    Types of one file may name those of another, so a file is blamed alone only where all fail together.
+    """
+    sound = [source for source in schemas if _own_types(catalog, source, reading)]
+    whole = _with(base, sound)
+    if _refused(catalog, whole) is None:
+        return whole
+    taken: list[PolicySource] = []
+    for source in sound:
+        refusal = _refused(catalog, _with(base, [*taken, source]))
+        if refusal is None:
+            taken.append(source)
+        else:
+            at = _schema_stumble(source.text, refusal)
+            reading.refuse("X_POLICY_SCHEMA_INVALID", where(source, at), one_line(refusal))
+    return _with(base, taken)
+
+
+def _with(base: Base, schemas: Iterable[PolicySource]) -> Base:
+    return Base("\n".join([base.entities, *(each.text for each in schemas)]), base.gates, base.policies)
+
+
+def _refused(catalog: Catalog, tried: Base) -> str | None:
+    """Return why the entity types make no schema."""
     try:
-        cedar.schema(principal_schema(catalog, extended))
+        cedar.schema(principal_schema(catalog, tried))
     except cedar.PolicyRefused as refusal:
-        spot = _where_named(sound, str(refusal))
-        reading.refuse("X_POLICY_SCHEMA_INVALID", spot, one_line(str(refusal)))
-        return base
-    return extended
+        return str(refusal)
+    return None
 
 
-def _where_named(sources: Iterable[PolicySource], message: str) -> str:
-    """Return where a schema message's words stand last, of all files."""
-    words = set(_words(message))
-    spots = [
-        where(source, token.at) for source in sources for token in tokens(source.text) if token.text in words
-    ]
-    return spots[-1] if spots else "<schema>"
-
-
-def _own_types(source: PolicySource, reading: _Reading) -> bool:
+def _own_types(catalog: Catalog, source: PolicySource, reading: _Reading) -> bool:
     before = len(reading.faults)
     strain = schema_too_deep(source.text)
     if strain is not None:
         reading.refuse("X_POLICY_TOO_DEEP", where(source, strain.at), strain.why)
         return False
+    models = {entry.resource.name for entry in catalog.entries if entry.resource is not None}
+    for name in (name for statement in statements(source.text) for name in declared(statement)):
+        if name.text in _CEDARS_OWN or name.text in models:
+            whose = "a type of Cedar's own" if name.text in _CEDARS_OWN else "the model of a resource"
+            cause = f"`{name.text}` is declared twice: it is {whose}"
+            reading.refuse("X_POLICY_SCHEMA_INVALID", where(source, name.at), cause)
     held = list(tokens(source.text))
     for token, following in pairwise(held):
         if token.text == "action" and following.text not in (":", "?"):
@@ -364,14 +398,17 @@ def _own_types(source: PolicySource, reading: _Reading) -> bool:
     return len(reading.faults) == before
 
 
-def _schema_parses(source: PolicySource, reading: _Reading) -> bool:
-    """Check the syntax of each declaration by itself; names are resolved with all files together."""
-    before = len(reading.faults)
-    for statement in statements(source.text):
-        if not cedar.schema_ends_early(source.text[statement.start : statement.end]):
-            at = first_unexpected(source.text, statement, cedar.schema_ends_early)
-            reading.refuse("X_POLICY_SCHEMA_INVALID", where(source, at), "this is no schema declaration")
-    return len(reading.faults) == before
+def _schema_stumble(text: str, message: str) -> int:
+    found = statements(text)
+    if "end of input" in message:
+        return found[-1].tokens[-1].at if found else 0
+    for statement in found:
+        if not cedar.schema_ends_early(text[statement.start : statement.end]):
+            at = first_unexpected(text, statement, cedar.schema_ends_early)
+            if at != statement.tokens[-1].at or "unexpected" in message:
+                return at
+    spots = (meant(statement, message) for statement in found)
+    return max((at for at in spots if at is not None), default=0)
 
 
 def where(source: PolicySource, at: int) -> str:

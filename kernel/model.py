@@ -16,6 +16,7 @@ from .strict_json import Json
 Surface = Literal["mcp", "http", "agent"]
 
 MAX_ID_CHARS: Final = 512
+NO_SCOPE: Final = "-"  # the scope of an action that `scopes` does not name: no token can carry it
 _UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
@@ -36,6 +37,8 @@ def _names(kind: str, values: Iterable[str]) -> frozenset[str]:
     names: frozenset[object] = frozenset(values)
     if not all(isinstance(each, str) for each in names):
         raise PrincipalInvalid(f"{kind} is a set of names, and a name is a string")
+    if NO_SCOPE in names:
+        raise PrincipalInvalid(f"`{NO_SCOPE}` is no name in {kind}")
     return cast("frozenset[str]", names)
 
 

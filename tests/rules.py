@@ -15,6 +15,7 @@ Effect = Literal["permit", "forbid"]
 Kind = Literal["action", "query", "single", "tool"]
 Behaviour = Literal["ok", "refuses", "raises", "none", "bad"]
 LONG = range(-(2**63), 2**63)
+NO_SCOPE = "-"
 
 
 # who calls
@@ -279,20 +280,20 @@ def outcome(
         return Verdict("invalid-args", "X_INPUT_INVALID")
     row = world.rows.get(tool.acts_on, {}).get(str(given["id"])) if tool.acts_on else None
     missing = tool.acts_on is not None and row is None
-    if missing and any(facts_are_read(world, party, tool) for party in parties(caller)):
-        return Verdict("policy-denied", "X_FORBIDDEN")
     for party in parties(caller):
         refused = judged(world, party, tool, row, given, missing=missing)
         if refused is not None:
             return refused
+    if missing and any(reads_facts(rule) for party in parties(caller) for rule in heads(world, party, tool)):
+        return Verdict("policy-denied", "X_FORBIDDEN")
     return Verdict("failed", "X_NOT_FOUND") if missing else run(tool)
 
 
 def needed(world: World, tool: Tool) -> list[str]:
-    """The scopes of a tool: one where a scopes map is given. A plain action (no tool) is under none."""
-    if not tool.exposed:
+    """The scopes of a tool: one where a scopes map is given. What that names nowhere, no token opens."""
+    if world.scopes is None:
         return []
-    return [scope for scope, names in (world.scopes or {}).items() if tool.name in names]
+    return [scope for scope, names in world.scopes.items() if tool.name in names] or [NO_SCOPE]
 
 
 def presents(party: Caller, scope: str) -> bool:
@@ -341,9 +342,9 @@ def heads(world: World, party: Caller, tool: Tool) -> list[Rule]:
     return [rule for rule in about if rule.role is None or rule.role in party.roles]
 
 
-def facts_are_read(world: World, party: Caller, tool: Tool) -> bool:
-    """Whether a policy that must be asked reads the resource. Of one that is not there it cannot be asked."""
-    return any(isinstance(rule.test, (SameOrg, Published, Raised)) for rule in heads(world, party, tool))
+def reads_facts(rule: Rule) -> bool:
+    """Whether a policy reads the resource. Of one that is not there it cannot be asked."""
+    return isinstance(rule.test, (SameOrg, Published, Raised))
 
 
 def judged(
@@ -353,7 +354,8 @@ def judged(
 
     What errs for a row that is not there is refused like what nothing permits.
     """
-    answers = [(rule, holds(rule.test, party, row, given)) for rule in heads(world, party, tool)]
+    asked = [rule for rule in heads(world, party, tool) if not (missing and reads_facts(rule))]
+    answers = [(rule, holds(rule.test, party, row, given)) for rule in asked]
     erred = any(answer is None for _, answer in answers)
     forbids = [rule for rule, answer in answers if answer is True and rule.effect == "forbid"]
     permits = [rule for rule, answer in answers if answer is True and rule.effect == "permit"]

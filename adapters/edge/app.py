@@ -85,8 +85,8 @@ def define_app_mcp(
 
     ``include="exposed"`` serves every action and query of the registry that declared ``mcp=expose(...)``;
     ``actions`` and ``queries`` list some of them; ``tools`` adds hand-written ones by name.
-    ``scopes`` maps a scope to the actions it covers and, once given, must cover every tool and every other
-    action of the registry, because a token opens both doors.
+    ``scopes`` maps a scope to the actions it covers and, once given, must cover every tool. An action that is
+    no tool and is under no scope is for people's sessions: no token opens it over HTTP.
     ``grants``, the ``.cedar`` files of ``policies_dir`` and what ``grant_sources`` return are what permits
     a call; nothing else does. The last two are read again at a reload.
     ``roles``, once given, is the whole list of roles that declarations and policies may name.

@@ -16,6 +16,7 @@ from ...kernel.errors import Fault, fault
 from ...kernel.loader import Sources
 
 _PACKAGE: Final = __name__.partition(".")[0]
+ENDINGS: Final = (".cedar", ".cedarschema", ".links.json")
 _SHIPPED: Final = ("visibility.cedar", "scope.cedar")
 
 
@@ -69,7 +70,7 @@ def read(directory: Path | None) -> Sources:
     paths = _walk(directory, faults)
     policies, schemas, links = (
         tuple(_texts(directory, (each for each in paths if each.name.endswith(ending)), faults))
-        for ending in (".cedar", ".cedarschema", ".links.json")
+        for ending in ENDINGS
     )
     return Sources(policies, schemas, links, (), tuple(faults))
 
@@ -80,7 +81,10 @@ def _walk(directory: Path, faults: list[Fault]) -> list[Path]:
     def refuse(refusal: OSError) -> None:
         faults.append(fault("X_POLICY_UNREADABLE", f"`{refusal.filename}`: {type(refusal).__name__}"))
 
-    found = [Path(at, name) for at, _, names in os.walk(directory, onerror=refuse) for name in names]
+    found: list[Path] = []
+    for at, folders, names in os.walk(directory, onerror=refuse):
+        misnamed = [each for each in folders if each.endswith(ENDINGS)]  # a fault when it is read
+        found.extend(Path(at, name) for name in (*names, *misnamed))
     return sorted(found)
 
 

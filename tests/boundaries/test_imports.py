@@ -22,7 +22,7 @@ KERNEL: Final = (
     ("strict_json", "policy_text", "codes", "model", "errors", "audit"),
     ("declare", "shapes", "schema", "signatures"),
     ("catalog", "steps"),
-    ("boot", "compile", "cedar", "links"),
+    ("boot", "compile", "cedar", "places", "links"),
     ("policies", "loader", "judge"),
     ("view",),
     ("gates",),

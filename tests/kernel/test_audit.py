@@ -80,11 +80,9 @@ def test_where_it_was_called(surface: Surface) -> None:
     assert tool_call(AGENT, "t", surface, Ok(b"")).surface == surface
 
 
-def test_a_name_is_cut() -> None:
-    """The name of an unknown tool is what a caller sent."""
-    assert tool_call(AGENT, "x" * 128, "mcp", Hidden("")).tool == "x" * 128
-    assert tool_call(AGENT, "x" * 129, "mcp", Hidden("")).tool == "x" * 128
-    assert tool_call(AGENT, "x" * 10_000_000, "mcp", Hidden("")).tool == "x" * 128
+def test_a_name_is_whole_until_it_was_looked_up() -> None:
+    """The edge cuts what a caller sent, after it asked whether the whole of it is declared."""
+    assert tool_call(AGENT, "x" * 129, "mcp", Hidden("")).tool == "x" * 129
 
 
 def test_an_event_has_no_room_for_a_payload() -> None:

@@ -121,6 +121,11 @@ def failed(code: str) -> Failed:
             "check the id that was sent",
             "check the id that was sent",
         ),
+        "X_INTERRUPTED": (
+            "the call was interrupted, and what it began may still take effect",
+            "read the state before calling again",
+            "read the state before calling again",
+        ),
         "X_OUTPUT_INVALID": (
             "the handler's answer does not satisfy its declared output",
             "return a value of the declared output type",
@@ -299,8 +304,13 @@ def test_the_handler_gets_the_very_objects_that_were_judged(monkeypatch: pytest.
     assert isinstance(load, Load)
     assert isinstance(permit, Permit)
     assert judged == [(permit.input, permit.resource)]
-    assert permit.input is judged[0][0] is load.input
-    assert permit.resource is judged[0][1] is loaded
+    assert permit.input is judged[0][0]
+    assert permit.resource is judged[0][1]
+    # what application code still holds, it can change: it holds copies
+    assert load.input == permit.input
+    assert load.input is not permit.input
+    assert loaded == permit.resource
+    assert loaded is not permit.resource
 
 
 # visibility
@@ -525,8 +535,10 @@ ERRORS: list[BaseException] = [
 def test_any_other_error_is_told_in_ours(where: str, error: BaseException) -> None:
     spy = world()
     setattr(spy, where, raising(error))
-    assert called(press(), EDITOR, "publish", ARGUMENTS, spy) == failed("X_INTERNAL")
-    assert audited(spy) == ToolCall("publish", "failed", "agent", "ed", "agent", code="X_INTERNAL")
+    began = where == "handled" and not isinstance(error, Exception)
+    code = "X_INTERRUPTED" if began else "X_INTERNAL"
+    assert called(press(), EDITOR, "publish", ARGUMENTS, spy) == failed(code)
+    assert audited(spy) == ToolCall("publish", "failed", "agent", "ed", "agent", code=code)
 
 
 def test_a_loaders_application_error_is_not_told_and_runs_nothing() -> None:

@@ -145,7 +145,7 @@ def test_a_policy_about_an_action_that_nobody_declared(name: str) -> None:
 
 def test_an_exact_head_on_a_permission_matches_no_call_and_is_refused() -> None:
     _, told = loaded(policy('action == Action::"post:publish"'))
-    assert {code for code, _ in told} == {"X_POLICY_INVALID"}
+    assert {code for code, _ in told} == {"X_POLICY_ACTION_UNKNOWN"}
 
 
 def test_two_policies_of_one_id() -> None:

@@ -36,7 +36,7 @@ TOKENS = {
     r'"a\"b" c': [r'"a\"b"', "c"],
     r'"a\\" c': [r'"a\\"', "c"],
     '"never closed': ['"', "never", "closed"],
-    '"ends with\n the line"': ['"', "ends", "with", "the", "line", '"'],
+    '"goes on\n (over lines" x': ['"goes on\n (over lines"', "x"],
     "A::B": ["A", "::", "B"],
     "a:b": ["a", ":", "b"],
     "a==b!=c<=d>=e<f>g": ["a", "==", "b", "!=", "c", "<=", "d", ">=", "e", "<", "f", ">", "g"],

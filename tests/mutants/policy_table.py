@@ -9,6 +9,7 @@ from .mutant import mutant
 _ASK: Final = "kernel.judge:Judge._ask"
 _DECIDE: Final = "kernel.judge:Judge._decide"
 _PERMITS: Final = "kernel.judge:Judge.permits"
+_MISSING: Final = "kernel.judge:Judge._of_missing"
 _CALLER: Final = "kernel.judge:Judge.caller"
 _INDEX: Final = "kernel.policies:Index.__init__"
 _SLICE: Final = "kernel.policies:Index.slice"
@@ -444,7 +445,19 @@ _OF_ERRORS: Final = (
     mutant(
         "missing-asked",
         "policies are asked about a row that is not there",
-        (_PERMITS, "self._asked(caller, entry, None).reads_resource", "False"),
+        (_MISSING, "blind=True", "blind=False"),
+        first="missing is never read",
+    ),
+    mutant(
+        "missing-permitted",
+        "what would read a row that is not there does not deny",
+        (_MISSING, 'Decision(False, errors=("<missing>",)) if readers else decision', "decision"),
+        first="missing is never read",
+    ),
+    mutant(
+        "missing-silences",
+        "no forbid speaks of a row that is not there",
+        (_MISSING, "if decision.determining and not decision.allow:", "if False:"),
         first="missing is never read",
     ),
     mutant(

@@ -51,9 +51,13 @@ def _kinds_of(actions: Iterable[str]) -> set[str]:
 
 @st.composite
 def lines(
-    draw: st.DrawFn, effect: Literal["permit", "forbid"] | None = None, *, arguments: bool = True
+    draw: st.DrawFn,
+    effect: Literal["permit", "forbid"] | None = None,
+    *,
+    arguments: bool = True,
+    facts: bool = True,
 ) -> Line:
-    """Any policy that the strict validator takes, without its id; one that reads no ``arguments``."""
+    """Any policy that the strict validator takes, without its id; one that reads no arguments or no facts."""
     exact = draw(st.integers(0, 3)) == 0
     names = [tool.name for tool in TOOLS]
     groups = ["doc:look", "doc:edit", "app:use", "any", "any"]
@@ -62,7 +66,9 @@ def lines(
     kinds = _kinds_of(actions)
     over = draw(st.sampled_from(_SERVERS if kinds == {"Server"} else _DOCS))
     of_docs = kinds == {"Doc"} or (over.form != "any" and "Doc" in kinds)
-    fitting = [name for name in (_OF_DOCS if of_docs else _OF_ALL) if arguments or name in _OF_CALLERS]
+    fitting = [
+        name for name in (_OF_DOCS if of_docs and facts else _OF_ALL) if arguments or name in _OF_CALLERS
+    ]
     condition = draw(st.sampled_from(fitting))
     unless = condition != "always" and draw(st.booleans())
     said = draw(st.sampled_from(_EFFECTS)) if effect is None else effect
@@ -87,10 +93,10 @@ def numbered(held: Iterable[Line], gates: Iterable[GateLine] = (), sign: str = "
 
 
 def sets(
-    most: int = 10, doors: int = 0, sign: str = "p", *, arguments: bool = True
+    most: int = 10, doors: int = 0, sign: str = "p", *, arguments: bool = True, facts: bool = True
 ) -> st.SearchStrategy[Set]:
     """Any set of policies, of the policy gate alone or with some of the gates before."""
-    held = st.lists(lines(arguments=arguments), min_size=most // 2, max_size=most)
+    held = st.lists(lines(arguments=arguments, facts=facts), min_size=most // 2, max_size=most)
     gates = st.lists(gate_lines(), min_size=doors // 2, max_size=doors)
     return st.builds(numbered, held, gates, st.just(sign))
 

@@ -302,16 +302,24 @@ MISSING: Final = Said(False, errors=("<missing>",))
 
 
 def decided(lines: Iterable[Line], caller: Caller, tool: Tool, row: Row | None, given: Given) -> Said:
-    """What every party must be allowed. A resource that is not there cannot be read, which denies.
+    """What every party must be allowed. Of a resource that is not there only what does not read it is asked.
 
-    A policy that reads it is one too many where a key finds it, though its head may not be satisfied.
+    A forbid among these speaks; else one policy that reads the resource denies, and it is one too many
+    where a key finds it, though its head may not be satisfied.
     """
-    held, said = tuple(lines), Said(False)
+    held = tuple(lines)
     everyone = [Asked(party, tool, row, given) for party in parties(caller)]
-    if tool.acts_on != "Server" and row is None:
-        reading = [line for line in held if CONDITIONS[line.condition].reads_resource]
-        if any(line.is_found(asked) for line in reading for asked in everyone):
-            return MISSING
+    if tool.acts_on == "Server" or row is not None:
+        return _of_all(held, everyone)
+    reading = [line for line in held if CONDITIONS[line.condition].reads_resource]
+    said = _of_all([line for line in held if line not in reading], everyone)
+    if said.determining and not said.allow:
+        return said
+    return MISSING if any(line.is_found(asked) for line in reading for asked in everyone) else said
+
+
+def _of_all(lines: Iterable[Line], everyone: Iterable[Asked]) -> Said:
+    held, said = tuple(lines), Said(False)
     for asked in everyone:
         said = answered(held, asked)
         if not said.allow:

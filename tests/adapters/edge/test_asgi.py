@@ -337,7 +337,7 @@ def test_a_call_cancelled_by_its_server_is_audited() -> None:
         assert held.sent == []
 
     asyncio.run(main())
-    assert world.events == [ToolCall("wait", "failed", "http", "clerk", "agent", code="X_INTERNAL")]
+    assert world.events == [ToolCall("wait", "failed", "http", "clerk", "agent", code="X_INTERRUPTED")]
 
 
 # the lifespan

@@ -150,7 +150,7 @@ def test_a_cancelled_call_is_audited_once_and_stays_cancelled() -> None:
             assert task.cancelled()
 
     asyncio.run(main())
-    assert world.events == [ToolCall("wait", "failed", "agent", "clerk", "agent", code="X_INTERNAL")]
+    assert world.events == [ToolCall("wait", "failed", "agent", "clerk", "agent", code="X_INTERRUPTED")]
 
 
 def test_a_call_that_runs_out_of_time_is_audited() -> None:
