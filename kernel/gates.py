@@ -31,7 +31,7 @@ from .model import (
     ScopeDenied,
 )
 from .schema import InputBroken, Invalid, OutputRefused
-from .shapes import Unencodable
+from .shapes import Unencodable, copied
 from .steps import Audit, Load, Permit, Raised, Returned, Steps, UnknownStep
 from .view import View, Viewer
 
@@ -130,8 +130,8 @@ def _load(
 ) -> Steps[_Loaded | Failed | PolicyError]:
     if entry.resource is None:
         return _Loaded(None, judge.server)
-    copied = given.model_copy(deep=True)  # a loader may change what it gets; the handler gets what was judged
-    answer = yield Load(entry.resource.loader, copied, principal)
+    # a loader may change what it gets; the handler gets what was judged
+    answer = yield Load(entry.resource.loader, copied(given), principal)
     match answer:
         case Raised(error):
             return _edge_denied(error) or _failed("X_INTERNAL")  # no word of it: no policy was asked yet
@@ -146,7 +146,7 @@ def _load(
 def _identified(facts: object, model: type[BaseModel]) -> _Loaded | Failed:
     ident = getattr(facts, "id", None)
     if isinstance(facts, model) and isinstance(ident, str):
-        return _Loaded(facts.model_copy(deep=True), ident)  # a row that others share may change meanwhile
+        return _Loaded(copied(facts), ident)  # a row that others share may change meanwhile
     return _failed("X_INTERNAL")
 
 

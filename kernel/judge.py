@@ -135,10 +135,7 @@ class Judge:
         fields = self.gate(entry).fields
         if not fields:
             return NO_ARGUMENTS
-        text = _encode({"args": encode_fields(fields, input)})
-        if len(text) > MAX_CONTEXT_BYTES:
-            raise Unencodable(f"the arguments that policies read exceed {MAX_CONTEXT_BYTES} bytes")
-        return text
+        return _encode({"args": encode_fields(fields, input)}, MAX_CONTEXT_BYTES)
 
     def permits(
         self, caller: Caller, entry: Entry, resource: BaseModel | None, ident: str, context: str
@@ -256,18 +253,18 @@ def _admits(ask: object, party: Principal) -> bool:
         return False
 
 
-def _encode(value: object) -> str:
+def _encode(value: object, limit: int | None = None) -> str:
     try:
-        return to_json(value).decode()
+        text = to_json(value)
     except ValueError:  # half a surrogate pair, from a row or an in-process call
         raise Unencodable("holds text that JSON cannot hold") from None
+    if limit is not None and len(text) > limit:
+        raise Unencodable(f"what policies read of it exceeds {limit} bytes")
+    return text.decode()
 
 
 def _facts(kind: ResourceType, ident: str, resource: BaseModel) -> str:
-    text = _encode(entity(kind.name, ident, encode_fields(kind.fields, resource)))
-    if len(text) > MAX_FACTS_BYTES:
-        raise Unencodable(f"the facts exceed {MAX_FACTS_BYTES} bytes")
-    return text
+    return _encode(entity(kind.name, ident, encode_fields(kind.fields, resource)), MAX_FACTS_BYTES)
 
 
 def _uid(party: Principal) -> dict[str, Json]:

@@ -10,7 +10,10 @@ import enum
 import types
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, Union, cast, get_args, get_origin
+from datetime import date, time, timedelta
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any, Final, Literal, TypeVar, Union, cast, get_args, get_origin
 from uuid import UUID
 
 from pydantic import BaseModel
@@ -22,6 +25,7 @@ LONG_MIN: Final = -(2**63)
 LONG_MAX: Final = 2**63 - 1
 MAX_DEPTH: Final = 16
 
+M = TypeVar("M", bound=BaseModel)
 Encode = Callable[[Any], Json]
 
 
@@ -174,6 +178,42 @@ def fields_of(model: type[BaseModel], within: tuple[type, ...] = ()) -> tuple[Fi
     """Return the attributes of a model that Cedar can hold, under their wire names."""
     found = (_field(name, info, (*within, model)) for name, info in model.model_fields.items())
     return tuple(each for each in found if each is not None)
+
+
+_SCALARS: Final = (
+    str,
+    int,
+    float,
+    bool,
+    bytes,
+    UUID,
+    Decimal,
+    date,
+    time,
+    timedelta,
+    enum.Enum,
+    types.NoneType,
+)
+
+
+def copied(value: M) -> M:
+    """Return a copy that shares nothing that can be changed."""
+    return value.model_copy(deep=not _flat(type(value)))
+
+
+@lru_cache(1024)
+def _flat(model: type[BaseModel]) -> bool:
+    """Whether every field holds a value that cannot be changed, so that a shallow copy shares nothing."""
+    extra = model.model_config.get("extra") == "allow" or bool(model.__private_attributes__)
+    return not extra and all(_scalar(info.annotation) for info in model.model_fields.values())
+
+
+def _scalar(annotation: Any) -> bool:
+    if get_origin(annotation) in (Union, types.UnionType):
+        return all(_scalar(each) for each in get_args(annotation))
+    if get_origin(annotation) is Literal:
+        return True
+    return isinstance(annotation, type) and issubclass(annotation, _SCALARS)
 
 
 def wire_name(name: str, info: FieldInfo) -> str:

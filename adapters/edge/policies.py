@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable, Hashable, Iterable
 from functools import cache
@@ -16,6 +15,7 @@ from ...kernel.errors import Fault, fault
 from ...kernel.loader import Sources
 
 _PACKAGE: Final = __name__.partition(".")[0]
+ATTEMPTS: Final = 3
 ENDINGS: Final = (".cedar", ".cedarschema", ".links.json")
 _SHIPPED: Final = ("visibility.cedar", "scope.cedar")
 
@@ -61,11 +61,22 @@ def read(directory: Path | None) -> Sources:
     """Return what a directory and those below it hold, and what of it cannot be read.
 
     ``*.cedar`` are policies, ``*.cedarschema`` the app's own entity types, ``*.links.json`` template links.
+    Names that begin with a dot are skipped. A directory that changes while it is read is read again.
     """
     if directory is None:
         return Sources()
     if not directory.is_dir():
         return Sources(faults=(fault("X_POLICY_UNREADABLE", f"`{directory}` is no directory"),))
+    for _ in range(ATTEMPTS):
+        before, whole = fingerprint(directory), directory.resolve()
+        sources = _read(whole)
+        if fingerprint(directory) == before:
+            return sources
+    cause = f"`{directory}` changed each of the {ATTEMPTS} times it was read"
+    return Sources(faults=(fault("X_POLICY_UNREADABLE", cause, "move a whole directory into place"),))
+
+
+def _read(directory: Path) -> Sources:
     faults: list[Fault] = []
     paths = _walk(directory, faults)
     policies, schemas, links = (
@@ -83,8 +94,9 @@ def _walk(directory: Path, faults: list[Fault]) -> list[Path]:
 
     found: list[Path] = []
     for at, folders, names in os.walk(directory, onerror=refuse):
+        folders[:] = [each for each in folders if not each.startswith(".")]
         misnamed = [each for each in folders if each.endswith(ENDINGS)]  # a fault when it is read
-        found.extend(Path(at, name) for name in (*names, *misnamed))
+        found.extend(Path(at, name) for name in (*names, *misnamed) if not name.startswith("."))
     return sorted(found)
 
 
@@ -98,10 +110,15 @@ def _texts(directory: Path, paths: Iterable[Path], faults: list[Fault]) -> Itera
 
 
 def fingerprint(directory: Path | None) -> Hashable:
-    """Return a value that changes when a file below a directory comes, goes or is written."""
+    """Return a value that changes when a file below a directory comes, goes, moves or is written."""
     if directory is None:
         return None
-    with contextlib.suppress(OSError):
-        found = ((path, path.stat()) for path in sorted(directory.rglob("*")))
-        return tuple((str(path), facts.st_mtime_ns, facts.st_size) for path, facts in found)
-    return None
+    found: list[Hashable] = [str(directory.resolve())]
+    for path in _walk(directory, []):
+        try:
+            facts = path.stat()
+        except OSError as refusal:
+            found.append((str(path), type(refusal).__name__))
+        else:
+            found.append((str(path), facts.st_ino, facts.st_mtime_ns, facts.st_size))
+    return tuple(found)

@@ -15,6 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, Literal
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -105,7 +106,7 @@ _moves: Final = st.lists(st.sampled_from(("begin", "begin", "step", "turn")), mi
 Flight = tuple[Steps[Outcome], Step | None, Caller, Tool, Row, Came]
 
 
-@settings(max_examples=max(settings().max_examples // 2, 1))
+@settings(max_examples=max(settings().max_examples // 3, 1))
 @given(sets(5, 3, "a"), sets(5, 3, "b"), st.lists(_question, min_size=10, max_size=12), _moves)
 def test_a_request_is_judged_by_the_set_it_began_with(
     a: Set, b: Set, asked: list[tuple[Caller, Tool, Row, Given]], moves: list[str]
@@ -246,7 +247,7 @@ async def _traffic(switch: Switch, rounds: int) -> list[tuple[int, Heard]]:
         met.append((at, await heard(serve, REQUESTS[at])))
 
     async def turn() -> None:
-        for each in range(8):
+        for each in range(6):
             assert (await asyncio.to_thread(switch.reload, "ba"[each % 2])).taken
 
     turning = asyncio.create_task(turn())
@@ -341,3 +342,29 @@ def test_a_broken_directory_keeps_the_set_and_says_every_fault() -> None:
         assert switch.reload("b").taken
         for caller in CALLERS.values():
             assert outcome(switch.app, caller, "look", ROW, lambda: None) == alone("b", caller, "look")
+
+
+def test_a_directory_that_moves_while_it_is_read_is_no_mix(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The link of a deployment is moved between two files: one set or the other, or neither."""
+    rest = '(principal, action == Action::"use", resource);'
+    texts = {
+        "a": {"1.cedar": f'@id("a.permit") permit {rest}', "2.cedar": f'@id("a.stop") forbid {rest}'},
+        "b": {"1.cedar": f'@id("b.stop") forbid {rest}', "2.cedar": f'@id("b.permit") permit {rest}'},
+    }
+    with TemporaryDirectory() as at:
+        switch = Switch(Path(at), {"a": Set(), "b": Set()})
+        for name, files in texts.items():
+            for file, text in files.items():
+                (Path(at) / name / file).write_text(text)
+        read = Path.read_text
+
+        def moving(self: Path, *arguments: Any, **named: Any) -> str:
+            text = read(self, *arguments, **named)
+            if self.name == "1.cedar" and switch.now == "a":
+                switch.turn("b")
+            return text
+
+        monkeypatch.setattr(Path, "read_text", moving)
+        reload_policies(switch.app)
+        taken = {each for each in switch.app.kernel.judge.annotations if each[:2] in ("a.", "b.")}
+    assert taken in ({"a.permit", "a.stop"}, {"b.permit", "b.stop"}, set())

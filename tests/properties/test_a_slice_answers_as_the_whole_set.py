@@ -47,6 +47,7 @@ def test_the_judge_answers_as_the_whole_set(held: Set, asked: list[Question]) ->
         assert told == plain.decided(held.lines, caller, tool, there, arguments)
 
 
+@settings(max_examples=max(settings().max_examples // 2, 1))
 @given(sets() | sets(arguments=False) | sets(facts=False), st.lists(questions, min_size=6, max_size=8))
 def test_a_row_that_is_not_there_is_never_read(held: Set, asked: list[Question]) -> None:
     judge = shelf.judge(held)

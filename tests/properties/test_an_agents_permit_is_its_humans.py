@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ..rules import Caller
@@ -22,6 +22,7 @@ questions: Final = st.lists(
 )
 
 
+@settings(max_examples=max(settings().max_examples // 2, 1))
 @given(sets(10, 4), questions)
 def test_what_an_agent_is_allowed_its_human_is_allowed(
     held: Set, asked: list[tuple[Caller, Tool, Row | None, Given]]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nonsuch import Principal
@@ -41,6 +41,7 @@ _asked: Final = st.tuples(st.integers(0, 2), st.sampled_from(TOOLS), _rows, _giv
 Question = tuple[int, Tool, Row | None, Given, frozenset[str]]
 
 
+@settings(max_examples=max(settings().max_examples // 2, 1))
 @given(
     sets(8, 2) | sets(8, 2, arguments=False),
     st.lists(_agents | _people, min_size=3, max_size=3),

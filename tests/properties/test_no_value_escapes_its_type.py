@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
-from pydantic import Field as named
+from pydantic import Field as aliased
 
 from nonsuch.kernel import cedar
 from nonsuch.kernel.catalog import Catalog
@@ -76,8 +76,8 @@ class Whole(BaseModel):
     leaves: list[Leaf]
     named: dict[str, Leaf]
     deep: dict[str, dict[str, list[str]]]
-    quoted: str = named(alias='a "b" \\ c')
-    reserved: str = named(alias="in")
+    quoted: str = aliased(alias='a "b" \\ c')
+    reserved: str = aliased(alias="in")
 
 
 @cache
@@ -172,12 +172,14 @@ def plainly(value: Any) -> Any:
             return value
 
 
+_field: Final = st.one_of(*(st.tuples(st.just(name), strategy) for name, strategy in _values.items()))
+
+
 @settings(max_examples=max(settings().max_examples, 4_000))
-@given(st.data())
-def test_what_the_engine_holds_is_what_was_sent(data: st.DataObject) -> None:
-    """Three fields at a time hold anything of their type."""
-    names = data.draw(st.tuples(*[st.sampled_from(tuple(_values))] * 3))
-    value = unchecked(Whole, **{**FINE, **{name: data.draw(_values[name]) for name in names}})
+@given(_field, _field)
+def test_what_the_engine_holds_is_what_was_sent(one: tuple[str, Any], other: tuple[str, Any]) -> None:
+    """Two fields at a time hold anything of their types."""
+    value = unchecked(Whole, **{**FINE, **dict((one, other))})
     assert held_by_the_engine(value) == canonical(plainly(value))
 
 
@@ -431,7 +433,7 @@ _spoilt_rows: Final = st.builds(
 )
 
 
-@settings(max_examples=max(settings().max_examples, 1_200))
+@settings(max_examples=max(settings().max_examples, 1_000))
 @given(
     st.integers(0, len(SETS) - 1),
     callers,
@@ -458,7 +460,8 @@ def test_every_way_that_a_call_can_end_is_met() -> None:
     ]
     for at, held in enumerate(SETS):
         for sent, facts in ends:
-            sent, facts = {"tags": ["x"], "pairs": {"k": "v"}, **sent}, {"labels": [], "extra": {}, **facts}
+            sent = {"tags": ["x"], "pairs": {"k": "v"}, **sent}
+            facts = dict[str, Any](labels=[], extra={}, **facts)
             for tool in ("edit", "use"):
                 expected = plain.comes_of(held, caller, tool, typed(sent), as_row(facts))
                 assert shelf.called(kernel(at), caller, tool, sent, unchecked(shelf.Doc, **facts)) == expected
