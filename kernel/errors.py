@@ -72,6 +72,14 @@ class ActionError(Exception):
         self.caller_fix = self.fix if caller_fix is None else _text(caller_fix)
         super().__init__(self.code, self.cause, self.fix, self.caller_fix)
 
+    def words(self) -> tuple[str, str, str, str] | None:
+        """Return code, cause, fix and caller fix as every surface can send them, if they are all there."""
+        held = [getattr(self, name, None) for name in ("code", "cause", "fix", "caller_fix")]
+        code, cause, fix, caller_fix = (None if each is None else _text(each) for each in held)
+        if code is None or cause is None or fix is None or caller_fix is None:
+            return None
+        return code, cause, fix, caller_fix
+
     def __str__(self) -> str:
         return f"{self.code}: {self.cause}"
 

@@ -145,9 +145,12 @@ def _load(
 
 def _identified(facts: object, model: type[BaseModel]) -> _Loaded | Failed:
     ident = getattr(facts, "id", None)
-    if isinstance(facts, model) and isinstance(ident, str):
+    if not (isinstance(facts, model) and isinstance(ident, str)):
+        return _failed("X_INTERNAL")
+    try:
         return _Loaded(copied(facts), ident)  # a row that others share may change meanwhile
-    return _failed("X_INTERNAL")
+    except Exception:  # noqa: BLE001  (a row of the application's may refuse to be copied in any way)
+        return _failed("X_INTERNAL")
 
 
 def _denied(judge: Judge, entry: Entry, decision: Decision, *, missing: bool) -> PolicyDenied | PolicyError:
@@ -184,7 +187,8 @@ def _raised(answer: Raised) -> Failed | PolicyError:
     if not isinstance(error, Exception):
         return _failed("X_INTERRUPTED")
     if isinstance(error, ActionError):
-        return Failed(error.code, error.cause, error.fix, error.caller_fix)
+        words = error.words()
+        return Failed(*words) if words is not None else _failed("X_INTERNAL")
     return _failed("X_INTERNAL")
 
 

@@ -22,6 +22,7 @@ MAX_ISSUES: Final = 32
 MAX_PARTS: Final = 1_000
 MAX_KEY_CHARS: Final = 4_096
 MAX_STEPS: Final = 16
+MAX_MESSAGE: Final = 200
 JsonSchema = dict[str, Any]
 
 
@@ -67,7 +68,9 @@ class InputSchema:
         try:
             return self.model.model_validate(given)
         except ValidationError as refusal:
-            return Invalid(_model_issues(refusal))
+            if _small(given):
+                return Invalid(_model_issues(refusal))
+            return Invalid((Issue("", f"fails {refusal.error_count()} checks of its values"),))
         except Exception as refusal:  # a validator of the application's can raise anything
             raise InputBroken from refusal
 
@@ -198,13 +201,16 @@ def _problem(kind: Any) -> str:
     return f"breaks `{kind.name}`"
 
 
-def _short(name: str) -> str:
-    return name if len(name) <= 64 else name[:61] + "..."
+def _short(text: str, limit: int = 64) -> str:
+    return text if len(text) <= limit else text[: limit - 3] + "..."
 
 
 def _model_issues(refusal: ValidationError) -> tuple[Issue, ...]:
     errors = refusal.errors(include_url=False, include_context=False, include_input=False)[:MAX_ISSUES]
-    return tuple(Issue(".".join(str(step) for step in each["loc"]), each["msg"]) for each in errors)
+    paths = (".".join(_short(str(step)) for step in each["loc"][:MAX_STEPS]) for each in errors)
+    return tuple(
+        Issue(path, _short(each["msg"], MAX_MESSAGE)) for path, each in zip(paths, errors, strict=True)
+    )
 
 
 def cycles(document: JsonSchema) -> bool:

@@ -46,8 +46,8 @@ TRANSLATES: Final = ("adapters/wire.py", "adapters/mcp/", "adapters/http/", "ada
 # The whole of what they take from outside. None of these modules acts when it is imported or called,
 # but for the names in ACTS: a clock, randomness, files, the console, an import that no test can read.
 DECIDING_STDLIB: Final = words(
-    "__future__ codecs collections.abc dataclasses datetime enum functools hashlib inspect itertools json"
-    " math pathlib re types typing uuid"
+    "__future__ codecs collections.abc dataclasses datetime decimal enum functools hashlib inspect itertools"
+    " json math pathlib re types typing uuid"
 )
 TRANSLATING_STDLIB: Final = DECIDING_STDLIB | {"base64", "binascii", "logging", "urllib.parse"}
 LIBRARIES: Final = frozenset({"pydantic", "pydantic.fields", "pydantic_core"})

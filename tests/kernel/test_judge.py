@@ -468,7 +468,7 @@ def test_a_context_beyond_64_kib_is_no_argument(tmp_path: Path) -> None:
         judge.context(entry, Ask(postId="1", note=fits + "x"))
     assert (caught.value.path, caught.value.problem) == (
         "",
-        "the arguments that policies read exceed 65536 bytes",
+        "what policies read of it exceeds 65536 bytes",
     )
 
 

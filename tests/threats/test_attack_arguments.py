@@ -1,4 +1,4 @@
-"""Arguments that cost more to refuse than to send: unions that branch at each level, errors by the thousand."""
+"""Arguments that cost more to refuse than to send: unions that double, errors by the thousand."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal, Self
 import pytest
 from pydantic import AfterValidator, BaseModel, Field
 
-from nonsuch import App, Registry, can, expose, grant
+from nonsuch import App, Principal, Registry, can, expose, grant
 from nonsuch.kernel.model import InvalidArguments, Issue
 from nonsuch.kernel.schema import Invalid, publish_input
 
@@ -39,8 +39,12 @@ def serving(model: type[BaseModel]) -> Registry:
     return registry
 
 
+def editor(_token: str) -> Principal:
+    return EDITOR
+
+
 def app_of(model: type[BaseModel]) -> App:
-    return boot(serving(model), grants=[grant("editor", "post:search")], resolve_token=lambda _: EDITOR)
+    return boot(serving(model), grants=[grant("editor", "post:search")], resolve_token=editor)
 
 
 # unions

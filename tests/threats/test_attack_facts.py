@@ -1,8 +1,10 @@
-"""Facts that change between decision and handler, and answers that tell a missing resource from a foreign one."""
+"""Facts that change after the decision, and answers that tell a missing resource from a foreign one."""
 
 from __future__ import annotations
 
 import json
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -10,7 +12,7 @@ from typing import Any, Final
 import pytest
 from pydantic import BaseModel
 
-from nonsuch import ActionError, Agent, App, Context, OpenSync, Registry, can, expose
+from nonsuch import ActionError, Agent, App, Context, OpenSync, Principal, Registry, can, expose, grant
 from nonsuch.kernel.audit import Event, ToolCall
 from nonsuch.kernel.model import Ok, Outcome, PolicyDenied
 
@@ -30,6 +32,10 @@ HEADERS: Final = (
     ("Content-Type", "application/json"),
     ("MCP-Protocol-Version", "2025-11-25"),
 )
+
+
+def vera(_token: str) -> Principal:
+    return VERA
 
 
 class Ask(BaseModel):
@@ -55,8 +61,8 @@ class Shelf:
     """Rows that everybody shares, and two hooks where an application may misbehave."""
 
     rows: dict[str, Post]
-    on_load: Any = lambda _: None
-    on_handle: Any = lambda _: None
+    on_load: Callable[[Ask], object] = id
+    on_handle: Callable[[dict[str, Post]], object] = id
     events: list[Event] = field(default_factory=list[Event])
 
     def app(self, policies: Path, **given: Any) -> App:
@@ -73,7 +79,7 @@ class Shelf:
             return Seen(post=input.post, words=input.words, owner=post.owner, readers=post.readers)
 
         registry.action(policy=can("post:edit", resource=find), mcp=expose("Edit"))(edit)
-        settings: dict[str, Any] = {"roles": ["editor"], "resolve_token": lambda _: VERA, **given}  # pyright: ignore[reportUnknownLambdaType]
+        settings: dict[str, Any] = {"roles": ["editor"], "resolve_token": vera, **given}
         return boot(registry, policies_dir=policies, on_audit=self.events.append, **settings)
 
 
@@ -132,6 +138,31 @@ def test_a_row_that_changes_after_the_decision_is_not_what_the_handler_gets(tmp_
     told = saw(edited(shared.app(folder(tmp_path, own=OWN))))
     assert (told["owner"], told["readers"]) == ("vera", ["vera"])
     assert shared.rows["hers"].owner == "bo"
+
+
+class Held(BaseModel):
+    """A row with what cannot be copied, as rows of some mappers have."""
+
+    id: str
+    lock: Any = None
+
+
+def test_a_row_that_cannot_be_copied_is_answered_and_audited() -> None:
+    events: list[Event] = []
+    registry = Registry()
+
+    def find(input: Ask) -> Held | None:
+        return Held(id=input.post, lock=threading.Lock())
+
+    def edit(input: Ask) -> None:
+        return None
+
+    registry.action(policy=can("post:edit", resource=find), mcp=expose("Edit"))(edit)
+    grants = [grant("editor", "post:edit")]
+    app = boot(registry, grants=grants, resolve_token=vera, on_audit=events.append)
+    answer = asked(app, "/api/edit", "hers")
+    assert answer.status in (200, 500)
+    assert [type(each) for each in events] == [ToolCall]
 
 
 # missing and foreign

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pytest
 
-from nonsuch import ActionError, App, Open, OpenSync, Registry, asgi, can, expose, grant
+from nonsuch import ActionError, App, Open, OpenSync, Principal, Registry, asgi, can, expose, grant
 from nonsuch.kernel.audit import Event, ToolCall
 from nonsuch.kernel.model import Failed, Hidden, Ok, Surface
 
@@ -51,6 +51,10 @@ RAISED: Final[dict[str, Callable[[], BaseException]]] = {
 }
 
 
+def editor(_token: str) -> Principal:
+    return EDITOR
+
+
 @dataclass
 class Stage:
     """One action, plain or async, that does what it is given."""
@@ -65,7 +69,7 @@ class Stage:
         return boot(
             self.registry(),
             grants=[grant("editor", "any")],
-            resolve_token=lambda token: {"ed": EDITOR}.get(token, NOBODY),
+            resolve_token=editor,
             on_audit=self._note,
             **given,
         )
@@ -219,6 +223,33 @@ def test_an_application_error_of_odd_words_breaks_no_surface(
     lines = [each.getMessage() for each in caplog.records if each.name == "nonsuch.audit"]
     assert len(lines) == 3
     assert all(each.isascii() and each.isprintable() for each in lines)
+
+
+class Bare(ActionError):
+    """An application's own kind, which forgets the words."""
+
+    def __init__(self) -> None:
+        pass
+
+
+def changed() -> ActionError:
+    fault = ActionError("X_OWN", "cause", "fix")
+    fault.cause = fault.caller_fix = HALF
+    return fault
+
+
+MADE_ODDLY: Final[dict[str, Callable[[], ActionError]]] = {"without words": Bare, "changed after": changed}
+
+
+@pytest.mark.parametrize("surface", DOORS)
+@pytest.mark.parametrize("name", MADE_ODDLY)
+def test_an_application_error_that_skips_its_constructor_breaks_no_surface(
+    name: str, surface: Surface
+) -> None:
+    stage = Stage(raising(MADE_ODDLY[name]))
+    answer = asked(stage.app(), surface)
+    assert answer.status == 200 if surface == "mcp" else answer.status in (409, 500)
+    assert [each.outcome for each in stage.events if isinstance(each, ToolCall)] == ["failed"]
 
 
 # audit

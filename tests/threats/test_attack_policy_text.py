@@ -1,4 +1,4 @@
-"""Policy text that hides policies or depth behind a string over lines: nothing is swallowed, nothing crashes."""
+"""Policy text that hides policies or depth behind a string over lines: nothing is swallowed."""
 
 from __future__ import annotations
 

@@ -63,10 +63,13 @@ def test_a_resolver_that_returns_another_type_lets_nobody_in(name: str, late: bo
     def publish() -> None:
         ran.append("published")
 
+    def resolve(_token: str) -> Any:
+        return _later(found) if late else found
+
     app = boot(
         registry,
         grants=[grant("editor", "any")],
-        resolve_token=lambda _: _later(found) if late else found,
+        resolve_token=resolve,
         on_audit=events.append,
     )
     headers = (("Host", "localhost"), ("Authorization", "Bearer t"), ("Content-Type", "application/json"))

@@ -1,4 +1,4 @@
-"""Reloads that an attacker or an editor bends: half a set, slow handlers in the way, a folder nobody may read."""
+"""Reloads gone wrong: half a set, slow handlers in the way, a folder that nobody may read."""
 
 from __future__ import annotations
 

@@ -42,11 +42,15 @@ def press() -> tuple[Registry, list[str]]:
 
 
 def app_of(registry: Registry, who: Principal, events: list[Event], **given: Any) -> App:
+
+    def resolve(_token: str) -> Principal:
+        return who
+
     settings: dict[str, Any] = {"scopes": {WRITE: ["publish"]}, **given}
     return boot(
         registry,
         grants=[grant("editor", "any")],
-        resolve_token=lambda _: who,
+        resolve_token=resolve,
         on_audit=events.append,
         **settings,
     )
