@@ -232,7 +232,19 @@ def _cpu(series: dict[str, Series], one: wire.Wire) -> list[Row]:
         if plain := series.get(f"nonsuch-plain {one} c=16"):
             what = f"call c=16, {one}: nonsuch without argument policy / raw, CPU"
             rows.append(Row(what, plain.cpu / floor.cpu, None, at_most(2.5)))
-    return rows
+    return rows + _like_for_like(series, one)
+
+
+def _like_for_like(series: dict[str, Series], one: wire.Wire) -> list[Row]:
+    """What a peer's per-tool auth can express: roles, scopes and a grant, and no policy about an argument."""
+    plain = series.get(f"nonsuch-plain {one} c=16")
+    if plain is None:
+        return []
+    return [
+        Row(f"call c=16, {one}: {name} / nonsuch without argument policy, CPU", series[lane].cpu / plain.cpu)
+        for name in ("fastmcp", "sdk", "sdk-default", "starlette")
+        if (lane := f"{name} {one} c=16") in series
+    ]
 
 
 def _grown(series: dict[str, Series], lane: str, most: int, least: int) -> float:
