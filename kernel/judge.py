@@ -249,7 +249,9 @@ def resource_kind(entry: Entry) -> str:
 def _admits(ask: object, party: Principal) -> bool:
     try:
         return callable(ask) and ask(party) is True
-    except Exception:  # noqa: BLE001  (application code: any fault of it hides)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001  (application code: any fault of it hides)
         return False
 
 

@@ -71,7 +71,9 @@ class InputSchema:
             if _small(given):
                 return Invalid(_model_issues(refusal))
             return Invalid((Issue("", f"fails {refusal.error_count()} checks of its values"),))
-        except Exception as refusal:  # a validator of the application's can raise anything
+        except KeyboardInterrupt:
+            raise
+        except BaseException as refusal:  # a validator of the application's can raise anything
             raise InputBroken from refusal
 
     def _issues(self, given: Mapping[str, Json]) -> tuple[Issue, ...]:

@@ -137,8 +137,10 @@ class Edge:
             found = resolver(step.token, step.facts)
             known = found is None or isinstance(found, (Agent, Human))
             return Returned(found if known or not inspect.isawaitable(found) else await found)
-        except Exception as fault:  # noqa: BLE001  (application code: whatever it raises lets nobody in)
-            _complain(resolver, fault)
+        except BaseException as fault:
+            if _stops_us(fault):
+                raise
+            _complain(resolver, fault)  # application code: whatever it raises lets nobody in
             return Raised(fault)
 
 
@@ -147,7 +149,7 @@ def _stops_us(fault: BaseException) -> bool:
     if isinstance(fault, asyncio.CancelledError):
         task = asyncio.current_task()
         return task is not None and task.cancelling() > 0
-    return isinstance(fault, (KeyboardInterrupt, GeneratorExit))
+    return isinstance(fault, KeyboardInterrupt)
 
 
 def _called(function: Callable[..., Any], arguments: list[object]) -> Any:
