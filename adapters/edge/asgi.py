@@ -81,14 +81,15 @@ class _Application:
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
+        phase = "startup"
         try:
             async with Open(self._app, self._clock) as running, reloading(self._app, self._reload):
                 self._running = running
                 await send({"type": "lifespan.startup.complete"})
+                phase = "shutdown"
                 await receive()
                 self._running = None
-        except Exception as refusal:
-            phase = "startup" if self._running is None else "shutdown"
+        except Exception as refusal:  # told to the server, and raised on
             await send({"type": f"lifespan.{phase}.failed", "message": type(refusal).__name__})
             raise
         await send({"type": "lifespan.shutdown.complete"})

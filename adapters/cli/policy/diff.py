@@ -95,7 +95,8 @@ class _Trial:
         self.asked = self.made = 0
 
     def changes(self, entry: Entry, count: int) -> list[_Change]:
-        maker = Maker(self._catalog, entry, self._literals, Random(f"{self._seed} {entry.name}"))  # noqa: S311
+        chance = Random(f"{self._seed} {entry.name}")  # noqa: S311  (requests to compare, no secret)
+        maker = Maker(self._catalog, entry, self._literals, chance)
         found: dict[tuple[Answer, Answer], list[Request]] = {}
         self.asked += count
         for request in maker.requests(count):

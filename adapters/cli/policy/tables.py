@@ -139,7 +139,10 @@ def read(directory: Path, catalog: Catalog) -> tuple[list[Case], list[Broken]]:
     for path in files:
         if path.suffix in _SUFFIXES:
             for each in _read_file(path, catalog):
-                (cases if isinstance(each, Case) else broken).append(each)  # type: ignore[arg-type]
+                if isinstance(each, Case):
+                    cases.append(each)
+                else:
+                    broken.append(each)
     return cases, broken
 
 
