@@ -16,7 +16,7 @@ unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: demo test check bench review lock clean help
+.PHONY: demo test check bench conformance review lock clean help
 
 demo: .venv/.ready  ## run the demo app; ARGS=--once makes one tour and ends
 	@$(BIN)/python -m nonsuch.adapters.demo.postly $(ARGS)
@@ -32,6 +32,9 @@ check: .venv/.ready  ## lint, format and types
 
 bench: .venv/.ready  ## measure the performance bars
 	@$(BIN)/python -m tests.bench.run $(ARGS)
+
+conformance: .venv/.ready  ## run the protocol's conformance suite over ASGI and WSGI; ARGS=URL runs it over that
+	@$(BIN)/python -m tests.conformance.run $(ARGS)
 
 review: .venv/.ready  ## properties and fuzzing at full depth; the Cedar corpus at NONSUCH_CEDAR_CORPUS
 	@NONSUCH_PROFILE=review $(BIN)/pytest tests/properties tests/fuzz -q $(ARGS)
@@ -50,7 +53,7 @@ clean:  ## remove what these targets made
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help:  ## list the targets
-	@awk -F ':[^#]*## ' '/^[a-z]+:.*## / {printf "  make %-8s%s\n", $$1, $$2}' Makefile
+	@awk -F ':[^#]*## ' '/^[a-z]+:.*## / {printf "  make %-12s%s\n", $$1, $$2}' Makefile
 
 # The locked environment: uv itself is taken from the lock, hash and all, and then installs the rest of it.
 .venv/.locked: requirements.lock

@@ -23,6 +23,7 @@ BODY_LIMIT: Final = 1_048_576
 MEMO: Final = 256
 REALM: Final = "nonsuch-mcp"
 JSON_TYPE: Final = "application/json"
+STREAM_TYPE: Final = "text/event-stream"
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -31,13 +32,14 @@ class Head:
     """A request before its body.
 
     ``headers`` has lower-case names; a repeated header arrives joined with a comma (RFC 9110 5.3),
-    so that it equals no single value.
+    so that it equals no single value. ``received`` is when, in seconds since 1970.
     """
 
     method: str
     path: str
     headers: Mapping[str, str]
     address: str | None = None
+    received: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +49,37 @@ class Reply:
     status: int
     body: bytes = b""
     headers: tuple[tuple[str, str], ...] = ()
+    media: str = JSON_TYPE
 
     def all_headers(self) -> tuple[tuple[str, str], ...]:
         """Return the headers to send, with the content's type and length."""
         length = ("content-length", str(len(self.body)))
-        typed = (("content-type", JSON_TYPE), length) if self.body else (length,)
+        typed = (("content-type", self.media), length) if self.body else (length,)
         return (*typed, *self.headers)
+
+
+STREAM_HEADERS: Final = (
+    ("content-type", STREAM_TYPE),
+    ("cache-control", "no-store"),
+    ("x-accel-buffering", "no"),  # a proxy that collects events would hold them back
+)
+
+
+def event(message: bytes) -> bytes:
+    """Return one server-sent event around a JSON message (HTML, 9.2.6).
+
+    Line ends of other alphabets are escaped, because some readers split lines there.
+    """
+    for char, escape in _LINE_ENDS:
+        message = message.replace(char, escape)
+    return b"event: message\ndata: %b\n\n" % message
+
+
+_LINE_ENDS: Final = (
+    ("\u2028".encode(), b"\\u2028"),
+    ("\u2029".encode(), b"\\u2029"),
+    ("\u0085".encode(), b"\\u0085"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,12 +209,17 @@ def media_type(head: Head) -> str:
 def accepts_json(head: Head) -> bool:
     """Whether the caller takes JSON (RFC 9110 12.5.1); no ``Accept`` takes anything."""
     accept = head.headers.get("accept")
-    return accept is None or _takes_json(accept)
+    return accept is None or not _taken(accept).isdisjoint({JSON_TYPE, "application/*", "*/*"})
+
+
+def accepts_stream(head: Head) -> bool:
+    """Whether the caller takes server-sent events; who names no type is not sent any."""
+    accept = head.headers.get("accept")
+    return accept is not None and not _taken(accept).isdisjoint({STREAM_TYPE, "text/*", "*/*"})
 
 
 @lru_cache(MEMO)
-def _takes_json(accept: str) -> bool:
+def _taken(accept: str) -> frozenset[str]:
     ranges = (each.partition(";") for each in accept.lower().split(","))
     refusing = ("q=0", "q=0.0", "q=0.00", "q=0.000")
-    taken = {kind.strip() for kind, _, rest in ranges if rest.replace(" ", "") not in refusing}
-    return not taken.isdisjoint({JSON_TYPE, "application/*", "*/*"})
+    return frozenset(kind.strip() for kind, _, rest in ranges if rest.replace(" ", "") not in refusing)

@@ -13,6 +13,7 @@ from .model import (
     Agent,
     Failed,
     Hidden,
+    InputRequired,
     InvalidArguments,
     Ok,
     Outcome,
@@ -21,11 +22,20 @@ from .model import (
     Principal,
     ScopeDenied,
     Surface,
+    Unfit,
 )
 
 OutcomeName = Literal[
-    "ok", "hidden", "scope-denied", "invalid-args", "policy-denied", "policy-error", "failed"
+    "ok",
+    "hidden",
+    "scope-denied",
+    "invalid-args",
+    "policy-denied",
+    "policy-error",
+    "input-required",
+    "failed",
 ]
+CallerKind = Literal["agent", "human"]
 AuthReason = Literal["no-token", "unknown-token", "not-an-agent", "resolver-failed"]
 MAX_NAME_CHARS: Final = 128
 
@@ -42,13 +52,44 @@ class ToolCall:
     outcome: OutcomeName
     surface: Surface
     caller: str
-    caller_kind: Literal["agent", "human"]
+    caller_kind: CallerKind
     acts_for: str | None = None
     scope: str | None = None
     code: str | None = None
     policies: tuple[str, ...] = ()
     declared: bool | None = None
     kind: Literal["tool-call"] = "tool-call"
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceRead:
+    """One reading of a resource, by the URI that was sent, and its outcome."""
+
+    uri: str
+    outcome: OutcomeName
+    caller: str
+    caller_kind: CallerKind
+    acts_for: str | None = None
+    scope: str | None = None
+    code: str | None = None
+    policies: tuple[str, ...] = ()
+    kind: Literal["resource-read"] = "resource-read"
+
+
+@dataclass(frozen=True, slots=True)
+class PromptGet:
+    """One prompt asked for, or with ``completes`` one argument of it (or of a template) to be completed."""
+
+    prompt: str
+    outcome: OutcomeName
+    caller: str
+    caller_kind: CallerKind
+    acts_for: str | None = None
+    scope: str | None = None
+    code: str | None = None
+    policies: tuple[str, ...] = ()
+    completes: str | None = None
+    kind: Literal["prompt-get", "completion"] = "prompt-get"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,24 +103,35 @@ class AuthRefused:
     kind: Literal["auth-refused"] = "auth-refused"
 
 
-Event = ToolCall | AuthRefused
+Event = ToolCall | ResourceRead | PromptGet | AuthRefused
 
 
 def tool_call(principal: Principal, name: str, surface: Surface, outcome: Outcome) -> ToolCall:
     """Return the event of a call's outcome."""
-    person = principal.acts_for if isinstance(principal, Agent) else None
     word, scope, code, policies = _classified(outcome)
-    return ToolCall(
-        tool=name,
-        outcome=word,
-        surface=surface,
-        caller=principal.id,
-        caller_kind="agent" if isinstance(principal, Agent) else "human",
-        acts_for=person.id if person is not None else None,
-        scope=scope,
-        code=code,
-        policies=policies,
-    )
+    who, kind, behind = _caller(principal)
+    return ToolCall(name, word, surface, who, kind, behind, scope, code, policies)
+
+
+def resource_read(principal: Principal, uri: str, outcome: Outcome) -> ResourceRead:
+    """Return the event of a reading's outcome."""
+    word, scope, code, policies = _classified(outcome)
+    who, kind, behind = _caller(principal)
+    return ResourceRead(uri, word, who, kind, behind, scope, code, policies)
+
+
+def prompt_get(principal: Principal, name: str, outcome: Outcome, completes: str | None = None) -> PromptGet:
+    """Return the event of a prompt's, or of a completion's, outcome."""
+    word, scope, code, policies = _classified(outcome)
+    who, kind, behind = _caller(principal)
+    what: Literal["prompt-get", "completion"] = "prompt-get" if completes is None else "completion"
+    return PromptGet(name, word, who, kind, behind, scope, code, policies, completes, what)
+
+
+def _caller(principal: Principal) -> tuple[str, CallerKind, str | None]:
+    if not isinstance(principal, Agent):
+        return principal.id, "human", None
+    return principal.id, "agent", principal.acts_for.id if principal.acts_for is not None else None
 
 
 _Class = tuple[OutcomeName, str | None, str | None, tuple[str, ...]]
@@ -93,8 +145,13 @@ def _classified(outcome: Outcome) -> _Class:
             return "hidden", None, "X_MCP_TOOL_UNKNOWN", ()
         case ScopeDenied(scope):
             return "scope-denied", scope, "X_MCP_SCOPE_DENIED", ()
+        case Unfit(_, needs):
+            code = "X_MCP_CAPABILITY_MISSING" if needs else "X_MCP_PROTOCOL"
+            return "invalid-args", None, code, ()
         case InvalidArguments():
             return "invalid-args", None, "X_INPUT_INVALID", ()
+        case InputRequired():
+            return "input-required", None, None, ()
         case PolicyDenied():
             return "policy-denied", None, outcome.code, outcome.policies
         case PolicyError(policies):

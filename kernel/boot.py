@@ -7,20 +7,37 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel
 
+from .boot_content import ContentFault, overlaps, placed, prompt_action, prompted, resource_action
 from .catalog import ANY, Catalog, Entry, ResourceType
-from .declare import EVERYONE, Action, Audience, Can, Grant, Predicate, Registry, VisibleTo
+from .declare import (
+    EVERYONE,
+    Action,
+    Audience,
+    Can,
+    Grant,
+    Group,
+    Predicate,
+    Prompt,
+    Registry,
+    Resource,
+    Surfaced,
+    VisibleTo,
+)
 from .errors import Fault, fault
 from .model import NO_SCOPE
 from .schema import InputSchema, NoInput, OutputSchema, SchemaRefused, publish_input, publish_output
 from .shapes import fields_of
 from .signatures import Handler, read_signature, without_none
 
+C = TypeVar("C", Resource, Prompt)
+
+META_TOOLS: Final = ("list_resources", "describe_resource", "manage_resource")
 TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_./-]{1,64}")
 NAME: Final = re.compile(r"[A-Za-z0-9_.:/-]{1,128}")
 PATH: Final = re.compile(r"(?=.{1,128}\Z)[A-Za-z0-9_.~-]+(?:/[A-Za-z0-9_.~-]+)*")
@@ -51,6 +68,10 @@ class Declarations:
     scopes: Mapping[str, Sequence[str]] | None = None
     roles: Sequence[str] | None = None
     grants: Sequence[Grant] = ()
+    resources: Sequence[Resource] = ()
+    prompts: Sequence[Prompt] = ()
+    groups: Mapping[str, Group] = field(default_factory=dict[str, Group])
+    surface: Surfaced = "flat"
 
 
 class Builder:
@@ -75,8 +96,10 @@ class Builder:
         everything = [*exposed, *self._unexposed(exposed)]
         scope_of = self._scopes([each.name for each in exposed], [each.name for each in everything])
         made = [self._entry(each, id(each) in tools, scope_of.get(each.name)) for each in everything]
-        entries = tuple(entry for entry in made if entry is not None)
-        self.complete = len(entries) == len(self._tried)
+        made += [*self._resources(), *self._prompts()]
+        group_of, meta = self._groups({each.name for each in exposed}), self._surface()
+        entries = tuple(self._in_group(each, group_of) for each in made if each is not None)
+        self.complete = len(entries) == len(self._tried) + len(self.given.resources) + len(self.given.prompts)
         self._paths(entries)
         self._resource_types(entries)
         grants = self._grants()
@@ -93,6 +116,8 @@ class Builder:
             grants=grants,
             tools=frozenset(entry.name for entry in entries if entry.exposed),
             paths=frozenset(entry.path for entry in entries if entry.path),
+            groups={name: held.description for name, held in self.given.groups.items()},
+            meta=meta,
         )
 
     def refuse(self, code: str, cause: str, fix: str | None = None) -> None:
@@ -144,6 +169,78 @@ class Builder:
             self.refuse("X_MCP_TOOL_DUPLICATE", f"two entries reach the tool name `{action.name}`")
         else:
             chosen[action.name] = action
+
+    # resources and prompts
+
+    def _resources(self) -> list[Entry | None]:
+        given = self.given.resources
+        self._distinct("X_MCP_RESOURCE_DUPLICATE", "resources claim", [each.uri for each in given])
+        self._distinct("X_MCP_RESOURCE_DUPLICATE", "resources are named", [each.name for each in given])
+        made = [self._content(each.name, resource_action, placed, each) for each in given]
+        for cause in overlaps(each for each in made if each is not None):
+            fix = "let one audience see both, or take the URI out of the template"
+            self.refuse("X_DECLARATION_INVALID", cause, fix)
+        return made
+
+    def _prompts(self) -> list[Entry | None]:
+        given = self.given.prompts
+        self._distinct("X_MCP_TOOL_DUPLICATE", "prompts are named", [each.name for each in given])
+        return [self._content(each.name, prompt_action, prompted, each) for each in given]
+
+    def _content(
+        self,
+        name: str,
+        acting: Callable[[C], Action],
+        finished: Callable[[Entry, C], Entry],
+        declared: C,
+    ) -> Entry | None:
+        """Return the entry of a resource or prompt, read as an action and then given its own members."""
+        if not TOOL_NAME.fullmatch(name):
+            self.refuse("X_MCP_TOOL_NAME_INVALID", f"`{_safe(name)}` is no name of a resource or prompt")
+            return None
+        try:
+            entry = self._entry(acting(declared), False, getattr(declared, "scope", None))
+            return None if entry is None else finished(entry, declared)
+        except ContentFault as refusal:
+            self.refuse("X_DECLARATION_INVALID", refusal.cause, refusal.fix)
+            return None
+
+    def _distinct(self, code: str, what: str, names: Sequence[str]) -> None:
+        for name in sorted({each for each in names if names.count(each) > 1}):
+            self.refuse(code, f"two {what} `{_safe(name)}`")
+
+    # the constant surface
+
+    def _groups(self, tools: set[str]) -> dict[str, str]:
+        """Return the group of each grouped tool."""
+        group_of: dict[str, str] = {}
+        for group, held in self.given.groups.items():
+            self._name("group", group)
+            for name in held.tools:
+                if name not in tools:
+                    cause = f"the group `{_safe(group)}` names `{_safe(name)}`, which is not served"
+                    self.refuse("X_MCP_GROUP_UNKNOWN", cause)
+                elif group_of.setdefault(name, group) != group or list(held.tools).count(name) > 1:
+                    self.refuse("X_MCP_GROUP_CONFLICT", f"`{name}` is listed twice in `groups`")
+        return group_of
+
+    def _surface(self) -> str | None:
+        """Return the audience of the constant surface."""
+        surface = self.given.surface
+        if surface == "flat":
+            if self.given.groups:
+                self.refuse("X_MCP_SURFACE_INVALID", "`groups` are given, and the flat surface serves none")
+            return None
+        if not self.given.groups:
+            self.refuse("X_MCP_SURFACE_INVALID", "the constant surface is asked for without `groups`")
+        for name in META_TOOLS:
+            if name in (each.name for each in self._tried.values()):
+                self.refuse("X_MCP_TOOL_DUPLICATE", f"`{name}` is a tool of the constant surface")
+        return EVERYONE if surface == "meta" else self._audience("surface", surface)
+
+    def _in_group(self, entry: Entry, group_of: Mapping[str, str]) -> Entry:
+        group = group_of.get(entry.name)
+        return entry if group is None else replace(entry, group=group)
 
     # scopes
 
@@ -207,6 +304,10 @@ class Builder:
             idempotent=action.idempotent,
             destructive=action.destructive,
             single=action.single,
+            icons=face.icons if face else (),
+            needs=face.needs if face else (),
+            confirms=face.confirms if face else False,
+            list_params=face.list_params if face else None,
         )
 
     def _rule(self, action: Action) -> Can:
@@ -219,6 +320,9 @@ class Builder:
                 f"`{action.name}` asks for `{_safe(action.policy.permission)}`, which is no permission name",
                 "name a permission `group:verb`, for example `post:publish`",
             )
+        if action.policy.permission.startswith("nonsuch:") and action.kind not in ("resource", "prompt"):
+            cause = f"`{action.name}` asks for `{action.policy.permission}`, a permission of ours"
+            self.refuse("X_NAME_INVALID", cause, "name a permission of your own, outside of `nonsuch:`")
         return action.policy
 
     def _annotations(self, action: Action) -> None:

@@ -6,18 +6,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from pydantic import BaseModel
 
-from .declare import EVERYONE, Grant, Kind, Predicate
+from .asks import Capability
+from .declare import EVERYONE, Grant, Icon, Kind, ListParams, Predicate
 from .model import Surface
 from .schema import InputSchema, OutputSchema
 from .shapes import Field
 from .signatures import Handler
+from .uri_template import UriTemplate
 
 ANY: Final = "any"
+READ_RESOURCE: Final = "nonsuch:read-resource"
+GET_PROMPT: Final = "nonsuch:get-prompt"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,8 +35,29 @@ class ResourceType:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Completer:
+    """How one argument of a prompt or template is completed: by a function, or from a list."""
+
+    handler: Handler | None
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Place:
+    """Where a resource is: its URI, or the template of its URIs, and what is there."""
+
+    uri: str
+    template: UriTemplate | None
+    mime_type: str
+    annotations: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Entry:
-    """Everything the gates need to know of one action, query or tool. Compared by identity."""
+    """Everything the gates need to know of one action, query, tool, resource or prompt.
+
+    Compared by identity. ``name`` is its Cedar action: ``resources/...`` and ``prompts/...`` for content.
+    """
 
     name: str
     kind: Kind
@@ -52,11 +77,26 @@ class Entry:
     idempotent: bool
     destructive: bool
     single: bool
+    icons: tuple[Icon, ...] = ()
+    needs: tuple[Capability, ...] = ()
+    confirms: bool = False
+    list_params: ListParams | None = None
+    group: str | None = None
+    place: Place | None = None
+    completers: Mapping[str, Completer] = field(default_factory=dict[str, Completer])
+
+    @property
+    def shown(self) -> str:
+        """The name that callers know it by."""
+        return self.name.partition("/")[2] if self.kind in ("resource", "prompt") else self.name
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Catalog:
-    """All entries of an app and the names its policies may use."""
+    """All entries of an app and the names its policies may use.
+
+    ``groups`` describes the groups of the constant surface, and ``meta`` is the audience it is served to.
+    """
 
     server: str
     entries: tuple[Entry, ...]
@@ -68,6 +108,8 @@ class Catalog:
     grants: tuple[Grant, ...]
     tools: frozenset[str]
     paths: frozenset[str]
+    groups: Mapping[str, str] = field(default_factory=dict[str, str])
+    meta: str | None = None
 
     @property
     def audiences(self) -> frozenset[str]:

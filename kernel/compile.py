@@ -7,21 +7,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
-from .catalog import ANY, Catalog, Entry
+from .catalog import ANY, GET_PROMPT, READ_RESOURCE, Catalog, Entry
 from .declare import Grant
-from .shapes import Field, quoted, record_text
+from .policy_text import Lines, quoted
+from .shapes import Field, record_text, referred
 
 _NOBODY: Final = "-"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots: the lines are found when a place is first asked for, and kept
 class PolicySource:
     """Cedar text and where it came from: a file name, or a name of ours in angle brackets."""
 
     origin: str
     text: str
+
+    @cached_property
+    def _lines(self) -> Lines:
+        return Lines(self.text)
+
+    def where(self, at: int) -> str:
+        """Return ``file:line:column`` of an offset, or the name of a text that no file holds."""
+        return self.origin if self.origin.startswith("<") else f"{self.origin}:{self._lines.place(at)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +60,29 @@ def gate_schema(catalog: Catalog, base: Base) -> str:
     return principal_schema(catalog, base) + "\n" + base.gates
 
 
-def entry_schema(principals: str, entries: Iterable[Entry], fields: Iterable[Field] | None = None) -> str:
+def models(catalog: Catalog) -> frozenset[str]:
+    """Return the entity types that models of resources are."""
+    return frozenset(entry.resource.name for entry in catalog.entries if entry.resource is not None)
+
+
+def entry_schema(
+    principals: str,
+    entries: Iterable[Entry],
+    fields: Iterable[Field] | None = None,
+    others: frozenset[str] = frozenset(),
+) -> str:
     """Return the policy gate's schema for some entries.
 
     ``fields`` narrows the arguments to those that policies read; nothing means all declared ones.
+    Of ``others``, the models of all resources, those that these entries only refer to have no attributes.
     """
     chosen = tuple(entries)
     groups = sorted({entry.permission for entry in chosen})
     types = {entry.resource.name: entry.resource for entry in chosen if entry.resource is not None}
     lines = [principals, f"action {quoted(ANY)};"]
     lines += [f"entity {kind.name} = {record_text(kind.fields)};" for kind in types.values()]
+    known_by_name = referred(field for kind in types.values() for field in kind.fields) & others
+    lines += [f"entity {name};" for name in sorted(known_by_name - types.keys())]
     lines += [f"action {quoted(group)} in [{quoted(ANY)}];" for group in groups]
     lines += [_action(entry, entry.arguments if fields is None else tuple(fields)) for entry in chosen]
     return "\n".join(lines)
@@ -102,6 +125,16 @@ def _audience_policy(key: str, condition: str) -> str:
         f'permit (principal, action == Action::"see", resource == Audience::{quoted(key)})\n'
         f"when {{ {condition}\n}};"
     )
+
+
+def content_policies(catalog: Catalog) -> list[PolicySource]:
+    """Return what permits resources and prompts without a policy to whoever sees them."""
+    undeclared = sorted(catalog.permissions & {READ_RESOURCE, GET_PROMPT})
+    return [PolicySource(f"<default {each}>", _default_policy(each)) for each in undeclared]
+
+
+def _default_policy(permission: str) -> str:
+    return f"@id({quoted(permission)})\npermit (principal, action in Action::{quoted(permission)}, resource);"
 
 
 def grant_policies(catalog: Catalog, more: Iterable[Grant] = ()) -> list[PolicySource]:

@@ -11,11 +11,16 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
+from pydantic import BaseModel
+
+from .asks import Capability
+from .client import NOBODY, Client
+
 if TYPE_CHECKING:
     from .model import Principal
 
 R = TypeVar("R")
-Kind = Literal["action", "query", "tool"]
+Kind = Literal["action", "query", "tool", "resource", "prompt"]
 
 # A handler or loader takes its input model, a Context, both or neither, and may be async.
 # What it takes is read from its annotations at boot, so no narrower static type fits all of them.
@@ -25,12 +30,16 @@ Predicate = Callable[["Principal"], object]
 
 @dataclass(frozen=True, slots=True)
 class Context(Generic[R]):
-    """What a handler gets besides its input: who calls, the facts judged, the app's resources, the time."""
+    """What a handler gets besides its input: who calls, the facts judged, the app's resources, the time.
+
+    ``client`` is the line to the client of this request: progress, log messages, questions.
+    """
 
     principal: Principal
     resource: Any
     resources: R
     now: datetime
+    client: Client = NOBODY
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +76,30 @@ VisibleTo = Sequence[str] | Audience | Predicate | None
 
 
 @dataclass(frozen=True, slots=True)
+class Icon:
+    """A picture that clients may show: an https or data address, its media type, sizes such as ``48x48``."""
+
+    src: str
+    mime_type: str | None = None
+    sizes: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ListParams:
+    """What callers may send to a list query beside the keys its input requires.
+
+    ``filters`` maps a field to its operators: ``{"status": ["_eq", "_in"]}`` admits the input fields
+    ``status_eq`` and ``status_in``. ``sort`` and ``fields`` name what the input fields ``sort`` (``-name``
+    descends) and ``fields`` accept; ``max_limit`` bounds ``limit``, and with it ``cursor`` is admitted.
+    """
+
+    filters: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    sort: Sequence[str] = ()
+    fields: Sequence[str] = ()
+    max_limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Expose:
     """An action's MCP face. Its absence exposes nothing."""
 
@@ -74,6 +107,10 @@ class Expose:
     visible_to: VisibleTo = None
     title: str | None = None
     annotations: Mapping[str, bool | str] = field(default_factory=dict[str, bool | str])
+    icons: tuple[Icon, ...] = ()
+    needs: tuple[Capability, ...] = ()
+    list_params: ListParams | None = None
+    confirms: bool = False
 
 
 def expose(
@@ -82,14 +119,21 @@ def expose(
     visible_to: VisibleTo = None,
     title: str | None = None,
     annotations: Mapping[str, bool | str] | None = None,
+    icons: Sequence[Icon] = (),
+    needs: Sequence[Capability] = (),
+    list_params: ListParams | None = None,
+    confirms: bool = False,
 ) -> Expose:
     """Make an action or query a tool.
 
     ``visible_to`` is a list of roles, an ``audience(...)``, or a function of the principal of which
     only the literal ``True`` admits; nothing means everyone. It hides a tool, it permits nothing.
-    ``annotations`` override the derived MCP hints key by key.
+    ``annotations`` override the derived MCP hints key by key. ``needs`` are client capabilities without
+    which the tool is not run. ``list_params`` is the whitelist of a list query. ``confirms`` marks a
+    write that a person finishes.
     """
-    return Expose(description, visible_to, title, dict(annotations or {}))
+    hints = dict(annotations or {})
+    return Expose(description, visible_to, title, hints, tuple(icons), tuple(needs), list_params, confirms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,13 +225,24 @@ def tool(
     visible_to: VisibleTo = None,
     title: str | None = None,
     annotations: Mapping[str, bool | str] | None = None,
+    icons: Sequence[Icon] = (),
+    needs: Sequence[Capability] = (),
+    confirms: bool = False,
 ) -> Action:
     """Return a hand-written tool for ``define_app_mcp(tools={name: tool(...)})``; the key is its name.
 
     ``policy`` is an existing permission. A tool without one is refused at boot.
     """
-    rule = can(policy) if isinstance(policy, str) else policy
-    face = expose(description, visible_to=visible_to, title=title, annotations=annotations)
+    rule = _rule(policy)
+    face = expose(
+        description,
+        visible_to=visible_to,
+        title=title,
+        annotations=annotations,
+        icons=icons,
+        needs=needs,
+        confirms=confirms,
+    )
     return Action("", "tool", handler, rule, face, "", False, destructive, False)
 
 
@@ -204,9 +259,33 @@ def grant(role: str, permission: str) -> Grant:
     return Grant(role, permission)
 
 
+class Completing(BaseModel):
+    """What a completion is asked for: the text so far, and the arguments already given."""
+
+    value: str
+    arguments: dict[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """One resource of the constant surface: what it is, and the tools that act on it."""
+
+    description: str
+    tools: tuple[str, ...]
+
+
+def group(description: str, tools: Sequence[str]) -> Group:
+    """Return a group of tools for ``define_app_mcp(groups={name: group(...)})``."""
+    return Group(description, tuple(tools))
+
+
+Surfaced = Literal["flat", "meta"] | Audience | Predicate | Sequence[str]
+Complete = Mapping[str, Sequence[str] | AnyHandler]
+
+
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """An MCP resource: a URI, and a function that reads it."""
+    """An MCP resource: a URI or URI template, and a function that reads it."""
 
     uri: str
     name: str
@@ -214,6 +293,12 @@ class Resource:
     read: AnyHandler
     mime_type: str = "application/json"
     visible_to: VisibleTo = None
+    title: str | None = None
+    scope: str | None = None
+    policy: Can | None = None
+    complete: Complete = field(default_factory=dict[str, "Sequence[str] | AnyHandler"])
+    icons: tuple[Icon, ...] = ()
+    annotations: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 def resource(
@@ -224,23 +309,91 @@ def resource(
     *,
     mime_type: str = "application/json",
     visible_to: VisibleTo = None,
+    title: str | None = None,
+    scope: str | None = None,
+    policy: str | Can | None = None,
+    complete: Complete | None = None,
+    icons: Sequence[Icon] = (),
+    annotations: Mapping[str, Any] | None = None,
 ) -> Resource:
-    """Return an MCP resource declaration."""
-    return Resource(uri, name, description, read, mime_type, visible_to)
+    """Return an MCP resource declaration.
+
+    ``uri`` may be a template (RFC 6570 level 1, and ``{+path}``): ``read`` then takes a model with a
+    field for each variable. What ``read`` returns is sent as it is (``str``, ``bytes``) or as JSON.
+    Who sees it may read it, unless ``scope`` or ``policy`` (a permission) ask for more or a forbid of
+    the operator's says otherwise. ``complete`` maps a variable to its values, or to a function of a
+    ``Completing``.
+    """
+    return Resource(
+        uri,
+        name,
+        description,
+        read,
+        mime_type,
+        visible_to,
+        title,
+        scope,
+        _rule(policy),
+        dict(complete or {}),
+        tuple(icons),
+        dict(annotations or {}),
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """An MCP prompt: a versioned file."""
+    """An MCP prompt: a versioned file with slots, or a function."""
 
-    path: Path
+    source: Path | AnyHandler
     description: str
+    name: str = ""
     visible_to: VisibleTo = None
+    title: str | None = None
+    scope: str | None = None
+    policy: Can | None = None
+    complete: Complete = field(default_factory=dict[str, "Sequence[str] | AnyHandler"])
+    input: type[BaseModel] | None = None
+    icons: tuple[Icon, ...] = ()
 
 
-def prompt(path: Path | str, *, description: str, visible_to: VisibleTo = None) -> Prompt:
-    """Return an MCP prompt declaration."""
-    return Prompt(Path(path), description, visible_to)
+def prompt(
+    source: Path | str | AnyHandler,
+    *,
+    description: str,
+    name: str | None = None,
+    visible_to: VisibleTo = None,
+    title: str | None = None,
+    scope: str | None = None,
+    policy: str | Can | None = None,
+    complete: Complete | None = None,
+    input: type[BaseModel] | None = None,
+    icons: Sequence[Icon] = (),
+) -> Prompt:
+    """Return an MCP prompt declaration.
+
+    ``source`` is a file, read when the prompt is asked for, or a function that returns a string,
+    ``Message``s or both. ``{{slot}}`` in a file is an argument: a required string, or what the field of
+    ``input`` says. The name is the file's up to its first dot, or the function's. Who sees it may use
+    it, as with ``resource``.
+    """
+    read = Path(source) if isinstance(source, str) else source
+    named = read.name.partition(".")[0] if isinstance(read, Path) else getattr(read, "__name__", "")
+    return Prompt(
+        read,
+        description,
+        name if name is not None else named,
+        visible_to,
+        title,
+        scope,
+        _rule(policy),
+        dict(complete or {}),
+        input,
+        tuple(icons),
+    )
+
+
+def _rule(policy: str | Can | None) -> Can | None:
+    return can(policy) if isinstance(policy, str) else policy
 
 
 EVERYONE: Final = "everyone"

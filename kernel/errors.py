@@ -14,12 +14,14 @@ from .model import (
     NO_SCOPE,
     Failed,
     Hidden,
+    InputRequired,
     InvalidArguments,
     Ok,
     Outcome,
     PolicyDenied,
     PolicyError,
     ScopeDenied,
+    Unfit,
 )
 
 ErrorAudience = Literal["caller", "developer"]
@@ -120,8 +122,8 @@ def unpermitted(permission: str, *, of_a_resource: bool) -> tuple[str, str, str]
 def refusal(outcome: Outcome, tool: str, audience: ErrorAudience) -> Refusal:
     """Return what a caller is told of an outcome that is not ``Ok``."""
     match outcome:
-        case Ok():
-            raise TypeError("an accepted call has no refusal")
+        case Ok() | InputRequired():
+            raise TypeError("a call that goes on has no refusal")
         case Hidden():
             return refused("X_MCP_TOOL_UNKNOWN", audience)
         case ScopeDenied(scope) if scope == NO_SCOPE:
@@ -133,6 +135,9 @@ def refusal(outcome: Outcome, tool: str, audience: ErrorAudience) -> Refusal:
             caller_fix = f"ask for a token with the scope `{scope}`"
             fix = f"let `resolve_token` return the scope `{scope}` for this token"
             return Refusal("X_MCP_SCOPE_DENIED", cause, _for(audience, fix, caller_fix))
+        case Unfit(cause, needs):
+            code = "X_MCP_CAPABILITY_MISSING" if needs else "X_MCP_PROTOCOL"
+            return Refusal(code, cause, refused(code, audience).fix)
         case InvalidArguments(issues):
             cause = f"input for tool `{tool}` failed validation: {'; '.join(str(each) for each in issues)}"
             return Refusal("X_INPUT_INVALID", cause, refused("X_INPUT_INVALID", audience).fix)

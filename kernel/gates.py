@@ -7,20 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, assert_never
+from typing import Final, assert_never, cast
 
 from pydantic import BaseModel
+from pydantic_core import to_json
 
-from .audit import tool_call
-from .catalog import Catalog, Entry
+from .asks import RoundEnded
+from .audit import prompt_get, resource_read, tool_call
+from .catalog import Catalog, Completer, Entry
 from .cedar import Decision
 from .codes import CODES
+from .declare import Completing
 from .errors import ActionError, Fault, unpermitted
-from .judge import Judge
+from .judge import NO_ARGUMENTS, Judge
+from .line import Line
 from .model import (
     Call,
     Failed,
     Hidden,
+    InputRequired,
     InvalidArguments,
     Issue,
     Ok,
@@ -33,6 +38,7 @@ from .model import (
 from .schema import InputBroken, Invalid, OutputRefused
 from .shapes import Unencodable, copied
 from .steps import Audit, Load, Permit, Raised, Returned, Steps, UnknownStep
+from .strict_json import Json
 from .view import View, Viewer
 
 
@@ -59,21 +65,74 @@ class Kernel:
         """Return what ``principal`` may see."""
         return self._viewer.view_for(principal)
 
-    def invoke(self, view: View, call: Call) -> Steps[Outcome]:
+    def invoke(self, view: View, call: Call, line: Line | None = None) -> Steps[Outcome]:
         """Decide a call, run it if every gate permits, and have the outcome audited.
 
         1. visibility  2. scope  3. arguments  4. policy  5. the handler  6. serialise  7. audit.
+        ``line`` is how the handler speaks to its client, where it can.
         The caller must still turn the outcome into an answer, and record the audit event only
         after that answer has left.
         """
-        entry = view.find(call.name, call.surface)  # 1. hidden and absent are this one miss
+        if call.group is None:
+            entry = view.find(call.name, call.surface)  # 1. hidden and absent are this one miss
+        else:
+            entry = view.grouped(call.group, call.name)
         if entry is None:
             outcome: Outcome = Hidden(call.name)
         else:
-            outcome = yield from _decide(view.judge, view, entry, call)
+            outcome = yield from _decide(view, entry, call.arguments, line)
         name = call.name if entry is None else entry.name
         yield Audit(tool_call(view.principal, name, call.surface, outcome))
         return outcome
+
+    def read(self, view: View, uri: str, line: Line | None = None) -> Steps[Outcome]:
+        """Decide a reading as ``invoke`` decides a call; the variables of a template are its arguments."""
+        found = view.resource(uri)  # 1
+        if found is None:
+            outcome: Outcome = Hidden(uri)
+        else:
+            outcome = yield from _decide(view, found[0], found[1], line)
+        yield Audit(resource_read(view.principal, uri, outcome))
+        return outcome
+
+    def render(
+        self, view: View, name: str, arguments: Mapping[str, Json], line: Line | None = None
+    ) -> Steps[Outcome]:
+        """Decide the rendering of a prompt as ``invoke`` decides a call."""
+        entry = view.prompt(name)  # 1
+        if entry is None:
+            outcome: Outcome = Hidden(name)
+        else:
+            outcome = yield from _decide(view, entry, arguments, line)
+        yield Audit(prompt_get(view.principal, name, outcome))
+        return outcome
+
+    def complete(self, view: View, entry: Entry | None, name: str, asked: Suggesting) -> Steps[Outcome]:
+        """Decide a completion; the entry is one that ``view`` found, or ``None``.
+
+        1. visibility  2. scope  3. policy, of the entry as a whole: one that reads arguments cannot be
+        asked before there are any, and denies. The values are then the completer's, or none.
+        """
+        if entry is None:  # 1
+            outcome: Outcome = Hidden(name)
+        else:
+            outcome = yield from _suggest(view, entry, asked)
+        yield Audit(prompt_get(view.principal, name, outcome, completes=asked.argument))
+        return outcome
+
+    def noted(self, view: View, name: str, outcome: Outcome) -> Steps[Outcome]:
+        """Audit a call that needs no gate: a tool that tells what the view holds."""
+        yield Audit(tool_call(view.principal, name, "mcp", outcome))
+        return outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Suggesting:
+    """What a completion is asked for: the argument, its text so far, the arguments already given."""
+
+    argument: str
+    value: str
+    given: Mapping[str, str]
 
 
 _NOTES: Final = frozenset({"code", "reason", "fix"})
@@ -88,15 +147,15 @@ class _Loaded:
     id: str
 
 
-def _decide(judge: Judge, view: View, entry: Entry, call: Call) -> Steps[Outcome]:
-    # 2. scope
-    if entry.scope is not None:
-        presented = judge.presents(view.caller, entry.scope)
-        if not presented.allow:
-            return _unpresented(entry, entry.scope, presented)
+def _decide(view: View, entry: Entry, arguments: Mapping[str, Json], line: Line | None) -> Steps[Outcome]:
+    judge = view.judge
+    # 2. scope, and whether the request is one for this entry
+    refused = _unscoped(view, entry) or (line.unfit(entry, arguments) if line is not None else None)
+    if refused is not None:
+        return refused
     # 3. arguments
     try:
-        given = entry.input.parse(call.arguments)
+        given = entry.input.parse(arguments)
         if isinstance(given, Invalid):
             return InvalidArguments(given.issues)
         context = judge.context(entry, given)
@@ -115,13 +174,44 @@ def _decide(judge: Judge, view: View, entry: Entry, call: Call) -> Steps[Outcome
     if missing:
         return _failed("X_NOT_FOUND")
     # 5. the handler, 6. its answer
-    answer = yield Permit(entry, given, view.principal, loaded.facts)
+    answer = yield Permit(entry, given, view.principal, loaded.facts, line)
     return _answered(entry, answer.value) if isinstance(answer, Returned) else _raised(answer)
 
 
-def _unpresented(entry: Entry, scope: str, presented: Decision) -> ScopeDenied | PolicyError:
+def _suggest(view: View, entry: Entry, asked: Suggesting) -> Steps[Outcome]:
+    judge = view.judge
+    refused = _unscoped(view, entry)
+    if refused is not None:
+        return refused
+    if entry.resource is not None:
+        return Ok(b"[]")  # what it acts on is known once its arguments are
+    decision = judge.permits(view.caller, entry, None, judge.server, NO_ARGUMENTS)
+    if not decision.allow:
+        return _denied(judge, entry, decision, missing=False)
+    completer = entry.completers.get(asked.argument)
+    return (yield from _completed(view, entry, completer, asked)) if completer is not None else Ok(b"[]")
+
+
+def _completed(view: View, entry: Entry, completer: Completer, asked: Suggesting) -> Steps[Outcome]:
+    if completer.handler is None:
+        return Ok(to_json([each for each in completer.values if each.startswith(asked.value)]))
+    given = Completing(value=asked.value, arguments=dict(asked.given))
+    answer = yield Permit(entry, given, view.principal, None, None, completer.handler)
+    if not isinstance(answer, Returned):
+        return _raised(answer)
+    values = answer.value
+    told = isinstance(values, list) and all(isinstance(each, str) for each in cast("list[object]", values))
+    return Ok(to_json(values)) if told else _failed("X_OUTPUT_INVALID")
+
+
+def _unscoped(view: View, entry: Entry) -> ScopeDenied | PolicyError | None:
+    if entry.scope is None:
+        return None
+    presented = view.judge.presents(view.caller, entry.scope)
+    if presented.allow:
+        return None
     if not presented.errors:
-        return ScopeDenied(scope)
+        return ScopeDenied(entry.scope)
     return PolicyError(presented.errors, *unpermitted(entry.permission, of_a_resource=False))
 
 
@@ -178,9 +268,11 @@ def _answered(entry: Entry, value: object) -> Outcome:
         return _failed("X_OUTPUT_INVALID")
 
 
-def _raised(answer: Raised) -> Failed | PolicyError:
+def _raised(answer: Raised) -> Failed | PolicyError | InputRequired:
     """Application errors are told to the caller in their own words; anything else never is."""
     error = answer.error
+    if isinstance(error, RoundEnded):
+        return InputRequired(error.asks, error.state)
     denied = _edge_denied(error)
     if denied is not None:
         return denied

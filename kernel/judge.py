@@ -16,8 +16,9 @@ from pydantic_core import to_json
 
 from . import cedar
 from .catalog import Catalog, Entry, ResourceType
-from .cedar import Decision, Entities, Key, Policy, PolicySlice, Schema
-from .compile import Base, entry_schema, gate_schema, principal_schema
+from .cedar import Decision, Entities, PolicySlice, Schema
+from .cedar_text import Key, Policy
+from .compile import Base, entry_schema, gate_schema, models, principal_schema
 from .model import Agent, Principal, parties
 from .policies import Index, Policies
 from .shapes import Field, Unencodable, encode_fields, entity, uid
@@ -75,7 +76,7 @@ class Judge:
     def __init__(self, catalog: Catalog, base: Base, policies: Policies) -> None:
         self._catalog, self._policies = catalog, policies
         self.server = catalog.server
-        self._principals = principal_schema(catalog, base)
+        self._principals, self._models = principal_schema(catalog, base), models(catalog)
         self._gates = cedar.schema(gate_schema(catalog, base))
         self._see, self._present = Index(policies.visibility), Index(policies.scope)
         self._audiences = sorted(catalog.audiences)
@@ -209,7 +210,7 @@ class Judge:
 
     def _schema_of(self, pack: tuple[Entry, ...], fields: tuple[Field, ...]) -> Schema:
         """Return one schema for the entries of a pack with these fields: most of its cost is its base."""
-        return cedar.schema(entry_schema(self._principals, pack, fields))
+        return cedar.schema(entry_schema(self._principals, pack, fields, self._models))
 
     # entities
 

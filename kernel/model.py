@@ -9,9 +9,12 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal, NoReturn, cast
+from typing import TYPE_CHECKING, Final, Literal, NoReturn, cast
 
 from .strict_json import Json
+
+if TYPE_CHECKING:
+    from .asks import Ask
 
 Surface = Literal["mcp", "http", "agent"]
 
@@ -130,11 +133,15 @@ def parties(principal: Principal) -> tuple[Principal, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request to run something: a tool name (MCP, agent) or a path (HTTP), and its arguments."""
+    """One request to run something: a tool name (MCP, agent) or a path (HTTP), and its arguments.
+
+    ``group`` names a tool of the constant surface by the group it is in.
+    """
 
     name: str
     arguments: Mapping[str, Json]
     surface: Surface
+    group: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +179,17 @@ class ScopeDenied:
     """The caller sees the entry but presents no token with its scope."""
 
     scope: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unfit:
+    """The request itself is not one for this entry: a header contradicts the arguments, a capability lacks.
+
+    ``needs`` are the client capabilities that the entry cannot do without.
+    """
+
+    cause: str
+    needs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,4 +233,14 @@ class Failed:
     caller_fix: str
 
 
-Outcome = Ok | Hidden | ScopeDenied | InvalidArguments | PolicyDenied | PolicyError | Failed
+@dataclass(frozen=True, slots=True)
+class InputRequired:
+    """The handler asks its client first; the client's next round runs it again with the answers."""
+
+    asks: Mapping[str, Ask]
+    state: Json
+
+
+Outcome = (
+    Ok | Hidden | ScopeDenied | Unfit | InvalidArguments | PolicyDenied | PolicyError | InputRequired | Failed
+)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from .policy_text import Statement, Token, tokens
+from .policy_text import Statement, Token, quoted, tokens
 
 _QUOTED: Final = re.compile(r"`([^`]*)`|'([^']*)'")
 _ATTRIBUTE: Final = re.compile(r"attribute `([^`]*)` on entity type `([^`]*)`")
@@ -55,6 +55,15 @@ def _run(held: Sequence[Token], words: list[str], *, last: bool = False) -> Sequ
     length = len(words)
     starts = [at for at in range(len(held) - length + 1) if [t.text for t in held[at : at + length]] == words]
     return held[starts[-1 if last else 0] :][:length] if length and starts else ()
+
+
+def attribute(statement: Statement, names: Sequence[str]) -> int:
+    """Return the offset of an attribute: ``resource.a.b``, ``resource.a has b``, or its last name alone."""
+    *over, last = names
+    for words in (_words(".".join(names)), [*_words(".".join(over)), "has", last]):
+        if found := _run(statement.tokens, words):
+            return found[-1].at
+    return statement.find(last, quoted(last))
 
 
 def id_literal(statement: Statement) -> int:

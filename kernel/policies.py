@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from .catalog import ANY, Entry
-from .cedar import ANYONE, Key, Policy
+from .cedar_text import ANYONE, Key, Policy
 
 Gate = Literal["visibility", "scope", "policy"]
 

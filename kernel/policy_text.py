@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 MAX_NESTING: Final = 32
 _TOKEN: Final = re.compile(
@@ -17,6 +18,7 @@ _TOKEN: Final = re.compile(
     |.""",
     re.VERBOSE | re.DOTALL,
 )
+_LINE_END: Final = re.compile("\n")
 MAX_LINKS: Final = 96
 _PREFIX: Final = frozenset("!-")
 _CHAINING: Final = frozenset({"&&", "||", "+", "-", "*", "when", "unless"})
@@ -25,10 +27,10 @@ _BREAKS: Final = frozenset(
 )
 _OPENING: Final = frozenset("([{")
 _CLOSING: Final = frozenset(")]}")
+_LOADS: Final = _OPENING | _PREFIX | _CHAINING | {"if", "."}  # whatever nests or chains has one of these
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """One token and its offset in the text, in characters."""
 
     text: str
@@ -72,38 +74,60 @@ class Statement:
         return next((each.at for each in self.tokens if each.text in words), self.start)
 
 
-def tokens(text: str) -> Iterator[Token]:
-    """Yield the tokens of a text; white space and comments are none. Linear in the text."""
-    for match in _TOKEN.finditer(text):
-        if match["skip"] is None:
+def quoted(text: str) -> str:
+    """Return ``text`` as a Cedar string literal."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{printable(escaped)}"'
+
+
+def printable(text: str) -> str:
+    """Return ``text`` on one line: what does not print is escaped as Cedar does."""
+    return "".join(each if each.isprintable() else f"\\u{{{ord(each):x}}}" for each in text)
+
+
+def tokens(text: str, start: int = 0, end: int | None = None) -> Iterator[Token]:
+    """Yield the tokens of a text or a part of it; white space and comments are none. Linear in the text."""
+    for match in _TOKEN.finditer(text, start, len(text) if end is None else end):
+        if match.lastgroup is None:
             yield Token(match[0], match.start())
 
 
+class Lines:
+    """Where the lines of a text begin, so that the place of each of many offsets is found at once."""
+
+    def __init__(self, text: str) -> None:
+        self._starts = (0, *(match.end() for match in _LINE_END.finditer(text)))
+
+    def place(self, at: int) -> Place:
+        """Return the place of an offset."""
+        line = bisect_right(self._starts, at)
+        return Place(line, at - self._starts[line - 1] + 1)
+
+
 def place(text: str, at: int) -> Place:
-    """Return the place of an offset."""
-    line = text.count("\n", 0, at) + 1
-    return Place(line, at - (text.rfind("\n", 0, at) + 1) + 1)
+    """Return the place of one offset; for many of one text take ``Lines``."""
+    return Lines(text).place(at)
 
 
-def statements(text: str) -> list[Statement]:
+def statements(text: str) -> Iterator[Statement]:
     """Split a text at the semicolons outside brackets; what follows the last one is a statement too."""
-    found: list[Statement] = []
     held: list[Token] = []
     depth = 0
     for token in tokens(text):
         held.append(token)
         depth = max(0, depth + (token.text in _OPENING) - (token.text in _CLOSING))
         if token.text == ";" and depth == 0:
-            found.append(Statement(tuple(held)))
+            yield Statement(tuple(held))
             held = []
-    return [*found, Statement(tuple(held))] if held else found
+    if held:
+        yield Statement(tuple(held))
 
 
 def schema_too_deep(text: str) -> Strain | None:
     """Return where a schema nests more than 32 levels of brackets, angle brackets included."""
     depth = 0
     for token in tokens(text):
-        depth += (token.text in "([{<") - (token.text in ")]}>")
+        depth = max(0, depth + (token.text in "([{<") - (token.text in ")]}>"))
         if depth > MAX_NESTING:
             return Strain(token.at, f"more than {MAX_NESTING} levels of nesting")
     return None
@@ -115,8 +139,15 @@ def too_deep(text: str) -> Strain | None:
     Brackets, prefix operators and ``if`` may nest 32 levels; a chain of one binary operator, of
     conditions, or of attributes and method calls, may have 96 links: each is one level for the engine.
     """
+    return strain(tuple(tokens(text)))
+
+
+def strain(held: Sequence[Token]) -> Strain | None:
+    """Return the same for tokens at hand."""
+    if sum(token.text in _LOADS for token in held) <= MAX_NESTING:
+        return None
     load = _Load()
-    for token in tokens(text):
+    for token in held:
         why = load.add(token.text)
         if why:
             return Strain(token.at, why)
@@ -141,7 +172,7 @@ class _Load:
 
     def add(self, mark: str) -> str:
         """Take one token; return why it is one too many, or nothing."""
-        self.depth += (mark in _OPENING) - (mark in _CLOSING)
+        self.depth = max(0, self.depth + (mark in _OPENING) - (mark in _CLOSING))
         self.prefixes = self.prefixes + 1 if mark in _PREFIX and self.before in _PREFIX else 0
         self._link(mark)
         if mark == ";":

@@ -7,14 +7,15 @@ policy and the handler both see. Knows no wire.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, cast
+from typing import Any, Final, Literal, cast
 
 import jsonschema_rs
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import to_json
 
+from .content import Base64, is_content
 from .model import Issue
 from .strict_json import Json
 
@@ -24,6 +25,7 @@ MAX_KEY_CHARS: Final = 4_096
 MAX_STEPS: Final = 16
 MAX_MESSAGE: Final = 200
 JsonSchema = dict[str, Any]
+Form = Literal["value", "text", "blob", "content"]
 
 
 class NoInput(BaseModel):  # no docstring: pydantic would publish it
@@ -283,10 +285,14 @@ class OutputRefused(Exception):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OutputSchema:
-    """A declared output: its document (``None`` without an object root) and its serialiser."""
+    """A declared output: its document (``None`` without an object root) and its serialiser.
+
+    ``form`` says what its JSON is: a value, a string of words, bytes in base64, or content blocks.
+    """
 
     document: JsonSchema | None
     wrapped: bool
+    form: Form
     _adapter: TypeAdapter[Any]
     _validator: jsonschema_rs.Draft202012Validator
 
@@ -327,6 +333,7 @@ def publish_output(annotation: Any, *, rows: bool) -> OutputSchema:
 
     Raises: SchemaRefused.
     """
+    form, annotation = _formed(annotation)
     try:
         adapter = TypeAdapter[Any](annotation)
         document = adapter.json_schema(mode="serialization")
@@ -334,9 +341,18 @@ def publish_output(annotation: Any, *, rows: bool) -> OutputSchema:
         validator = jsonschema_rs.Draft202012Validator(document, offline=True)
     except Exception as refusal:  # pydantic and the validator each have a family of their own
         raise SchemaRefused(str(refusal).splitlines()[0]) from refusal
-    if rows and document.get("type") == "array":
-        return OutputSchema(_under_rows(document), True, adapter, validator)
-    return OutputSchema(document if document.get("type") == "object" else None, False, adapter, validator)
+    if rows and form == "value" and document.get("type") == "array":
+        return OutputSchema(_under_rows(document), True, form, adapter, validator)
+    published = document if form == "value" and document.get("type") == "object" else None
+    return OutputSchema(published, False, form, adapter, validator)
+
+
+def _formed(annotation: Any) -> tuple[Form, Any]:
+    if annotation is str:
+        return "text", annotation
+    if annotation is bytes:
+        return "blob", Base64
+    return "content" if is_content(annotation) else "value", annotation
 
 
 def _under_rows(document: JsonSchema) -> JsonSchema:
@@ -363,3 +379,16 @@ def _structure_only(node: object, *, names: bool = False) -> None:
         for key, sub in held.items():
             if names or key not in _DATA:
                 _structure_only(sub, names=not names and key in _NAMES)
+
+
+def checker(document: JsonSchema) -> Callable[[object], bool]:
+    """Return what tells whether a value satisfies a document.
+
+    Raises: SchemaRefused.
+    """
+    try:
+        return jsonschema_rs.Draft202012Validator(
+            document, offline=True, validate_formats=True, pattern_options=jsonschema_rs.RegexOptions()
+        ).is_valid
+    except Exception as refusal:  # the validator has a family of its own
+        raise SchemaRefused(str(refusal).splitlines()[0]) from refusal

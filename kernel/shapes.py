@@ -19,7 +19,10 @@ from uuid import UUID
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from .policy_text import quoted
+from .refs import Ref
 from .strict_json import Json
+from .unreadable import NOT_A_NAME, OF_A_CALLER, Unreadable, unreadable
 
 LONG_MIN: Final = -(2**63)
 LONG_MAX: Final = 2**63 - 1
@@ -43,10 +46,11 @@ class Unencodable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """One Cedar type: its text in a schema, and how a value of it is encoded."""
+    """One Cedar type: its text in a schema, how a value of it is encoded, the entity types it refers to."""
 
     text: str
     encode: Encode
+    refers: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,18 +66,6 @@ class Field:
     def text(self) -> str:
         """The attribute as Cedar schema text."""
         return f"{quoted(self.name)}{'' if self.required else '?'}: {self.shape.text}"
-
-
-def quoted(text: str) -> str:
-    """Return ``text`` as a Cedar string literal."""
-    escaped = "".join(_escape(each) for each in text)
-    return f'"{escaped}"'
-
-
-def _escape(char: str) -> str:
-    if char in '"\\':
-        return "\\" + char
-    return char if char.isprintable() else f"\\u{{{ord(char):x}}}"
 
 
 def _string(value: Any) -> Json:
@@ -101,46 +93,69 @@ STRING: Final = Shape("String", _string)
 LONG: Final = Shape("Long", _long)
 BOOL: Final = Shape("Bool", _bool)
 UUID_STRING: Final = Shape("String", lambda value: str(value) if isinstance(value, UUID) else _string(value))
+_BASES: Final = ((bool, BOOL), (str, STRING), (int, LONG), (UUID, UUID_STRING))  # bool first: it is an int
 
 
-def shape_of(annotation: Any, within: tuple[type, ...] = ()) -> Shape | None:
-    """Return the Cedar shape of a Python type, or ``None`` when Cedar has no such type.
+@dataclass(frozen=True, slots=True)
+class Around:
+    """Where a type stands: the models around it, and whether a ``Ref`` there names an entity."""
+
+    models: tuple[type, ...] = ()
+    refers: bool = False
+
+
+CALLERS: Final = Around()
+LOADED: Final = Around(refers=True)
+
+
+def shape_of(annotation: Any, around: Around = CALLERS) -> Shape | Unreadable:
+    """Return the Cedar shape of a Python type, or why Cedar has no such type.
 
     Floats, decimals, dates, ``Any``, unions and models that hold themselves have none: a policy
-    cannot read such a field. ``within`` are the models around it.
+    cannot read such a field.
     """
     origin, args = get_origin(annotation), get_args(annotation)
     if origin is Literal:
-        return _literal(args)
+        return _first(lambda base: all(isinstance(each, base) for each in args)) or unreadable(annotation)
     if not args:
-        return _plain(annotation, within) if isinstance(annotation, type) else None
+        return _plain(annotation, around) if isinstance(annotation, type) else unreadable(annotation)
     if origin in (list, set, frozenset, Iterable) or (origin is tuple and args[1:] == (Ellipsis,)):
-        return _set_of(shape_of(args[0], within))
+        return _set_of(shape_of(args[0], around))
     if origin in (dict, Mapping) and args[0] is str:
-        return _map_of(shape_of(args[1], within))
-    return shape_of(args[0], within) if hasattr(annotation, "__metadata__") else None
+        return _map_of(shape_of(args[1], around))
+    if hasattr(annotation, "__metadata__"):
+        return _annotated(args[0], annotation.__metadata__, around)
+    return unreadable(annotation)
 
 
-def _plain(annotation: type, within: tuple[type, ...]) -> Shape | None:
+def _plain(annotation: type, around: Around) -> Shape | Unreadable:
     if issubclass(annotation, BaseModel):
-        deep = annotation in within or len(within) >= MAX_DEPTH
-        return None if deep else _record(fields_of(annotation, within))
-    for base, shape in ((bool, BOOL), (str, STRING), (int, LONG), (UUID, UUID_STRING)):
-        if issubclass(annotation, base):
-            return shape
-    return None
+        deep = annotation in around.models or len(around.models) >= MAX_DEPTH
+        return unreadable(annotation) if deep else _record(fields_of(annotation, around))
+    return _first(lambda base: issubclass(annotation, base)) or unreadable(annotation)
 
 
-def _literal(values: tuple[Any, ...]) -> Shape | None:
-    for base, shape in ((str, STRING), (bool, BOOL), (int, LONG)):
-        if all(isinstance(each, base) for each in values):
-            return shape
-    return None
+def _first(fits: Callable[[type], bool]) -> Shape | None:
+    return next((shape for base, shape in _BASES if fits(base)), None)
 
 
-def _set_of(item: Shape | None) -> Shape | None:
-    if item is None:
-        return None
+def _annotated(annotation: Any, metadata: Iterable[object], around: Around) -> Shape | Unreadable:
+    shape = shape_of(annotation, around)
+    ref = next((each for each in metadata if isinstance(each, Ref)), None)
+    if ref is None:
+        return shape
+    if not around.refers:  # INVARIANT: nothing that a caller sends becomes an entity
+        return OF_A_CALLER
+    return _reference(ref.type, shape) if isinstance(shape, Shape) and shape.text == "String" else NOT_A_NAME
+
+
+def _reference(kind: str, name: Shape) -> Shape:
+    return Shape(kind, lambda value: {"__entity": uid(kind, str(name.encode(value)))}, frozenset({kind}))
+
+
+def _set_of(item: Shape | Unreadable) -> Shape | Unreadable:
+    if isinstance(item, Unreadable):
+        return item
 
     def encode(values: Any) -> Json:
         if not isinstance(values, (list, tuple, set, frozenset)):
@@ -148,13 +163,13 @@ def _set_of(item: Shape | None) -> Shape | None:
         held = cast("Iterable[object]", values)
         return [_at(str(index), item.encode, value) for index, value in enumerate(held)]
 
-    return Shape(f"Set<{item.text}>", encode)
+    return Shape(f"Set<{item.text}>", encode, item.refers)
 
 
-def _map_of(item: Shape | None) -> Shape | None:
+def _map_of(item: Shape | Unreadable) -> Shape | Unreadable:
     """A user-keyed map becomes a set of pairs, so that user keys are never record keys."""
-    if item is None:
-        return None
+    if isinstance(item, Unreadable):
+        return item
 
     def encode(values: Any) -> Json:
         if not isinstance(values, Mapping):
@@ -162,11 +177,16 @@ def _map_of(item: Shape | None) -> Shape | None:
         held = cast("Mapping[object, object]", values)
         return [{"k": _string(key), "v": _at("value", item.encode, value)} for key, value in held.items()]
 
-    return Shape(f"Set<{{k: String, v: {item.text}}}>", encode)
+    return Shape(f"Set<{{k: String, v: {item.text}}}>", encode, item.refers)
 
 
 def _record(fields: tuple[Field, ...]) -> Shape:
-    return Shape(record_text(fields), lambda value: encode_fields(fields, value))
+    return Shape(record_text(fields), lambda value: encode_fields(fields, value), referred(fields))
+
+
+def referred(fields: Iterable[Field]) -> frozenset[str]:
+    """Return the entity types that these attributes refer to."""
+    return frozenset(name for each in fields for name in each.shape.refers)
 
 
 def record_text(fields: Iterable[Field]) -> str:
@@ -174,10 +194,23 @@ def record_text(fields: Iterable[Field]) -> str:
     return "{" + ", ".join(each.text for each in fields) + "}"
 
 
-def fields_of(model: type[BaseModel], within: tuple[type, ...] = ()) -> tuple[Field, ...]:
-    """Return the attributes of a model that Cedar can hold, under their wire names."""
-    found = (_field(name, info, (*within, model)) for name, info in model.model_fields.items())
-    return tuple(each for each in found if each is not None)
+def fields_of(model: type[BaseModel], around: Around = CALLERS) -> tuple[Field, ...]:
+    """Return the attributes of a model that Cedar can hold, under their wire names.
+
+    ``LOADED`` is for the model of a resource: there a ``Ref`` names an entity.
+    """
+    inside = Around((*around.models, model), around.refers)
+    read = ((name, info, field_shape(info, inside)) for name, info in model.model_fields.items())
+    return tuple(
+        Field(wire_name(name, info), name, shape, not without_none(info.annotation)[1])
+        for name, info, shape in read
+        if isinstance(shape, Shape)
+    )
+
+
+def field_shape(info: FieldInfo, around: Around) -> Shape | Unreadable:
+    """Return the shape of a field, or why it has none."""
+    return _annotated(without_none(info.annotation)[0], info.metadata, around)
 
 
 _SCALARS: Final = (
@@ -222,13 +255,7 @@ def wire_name(name: str, info: FieldInfo) -> str:
     return alias or name
 
 
-def _field(name: str, info: FieldInfo, within: tuple[type, ...]) -> Field | None:
-    inner, optional = _without_none(info.annotation)
-    shape = shape_of(inner, within)
-    return None if shape is None else Field(wire_name(name, info), name, shape, not optional)
-
-
-def _without_none(annotation: Any) -> tuple[Any, bool]:
+def without_none(annotation: Any) -> tuple[Any, bool]:
     if get_origin(annotation) not in (Union, types.UnionType):
         return annotation, False
     rest = [each for each in get_args(annotation) if each is not types.NoneType]

@@ -9,9 +9,12 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from .strict_json import Json
+
 if TYPE_CHECKING:
     from .audit import Event
     from .catalog import Entry
+    from .line import Line
     from .model import Principal
     from .signatures import Handler
 
@@ -67,6 +70,50 @@ class Permit:
     input: object
     principal: Principal
     resource: object
+    line: Line | None = None
+    completes: Handler | None = None
+
+    @property
+    def handler(self) -> Handler:
+        """The function to run: the entry's own, or the one that completes an argument of it."""
+        return self.completes if self.completes is not None else self.entry.handler
+
+
+@dataclass(frozen=True, slots=True)
+class Deliver:
+    """Hand a client's answer to the handler that asked for it, if one of this principal's still waits.
+
+    Answered with ``Returned(None)``.
+    """
+
+    ident: str
+    principal: Principal
+    answer: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Send one message to the client now; the answer becomes a stream. Answered with ``Returned(None)``."""
+
+    message: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What an app said since somebody last looked: its count so far, and the URIs that were updated."""
+
+    count: int
+    uris: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """Wait until the app says that lists or resources changed after ``count``.
+
+    Answered with ``Returned(Change)``, or ``Returned(None)`` when the server closes.
+    """
+
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +123,7 @@ class Audit:
     event: Event
 
 
-Step = ResolveToken | ReadBody | Load | Permit | Audit
+Step = ResolveToken | ReadBody | Load | Permit | Deliver | Write | Watch | Audit
 
 
 @dataclass(frozen=True, slots=True)

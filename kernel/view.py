@@ -14,6 +14,7 @@ from typing import Final
 from .catalog import Catalog, Entry
 from .judge import CALLERS, Caller, Judge
 from .model import Principal, Surface
+from .strict_json import Json
 
 TABLES: Final = 256
 
@@ -22,11 +23,18 @@ TABLES: Final = 256
 class Table:
     """The entries of one set of audiences, shared by every caller who sees exactly these.
 
-    Compared by identity, so that adapters can keep what they encoded for it.
+    ``listed`` are the tools that MCP callers name; a caller of the constant surface (``meta``) reaches
+    the others by ``groups``. Compared by identity, so that adapters can keep what they encoded for it.
     """
 
     tools: Mapping[str, Entry]
+    listed: Mapping[str, Entry]
+    groups: Mapping[str, Mapping[str, Entry]]
+    meta: bool
     paths: Mapping[str, Entry]
+    resources: Mapping[str, Entry]
+    templates: tuple[Entry, ...]
+    prompts: Mapping[str, Entry]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +55,33 @@ class View:
 
     def find(self, name: str, surface: Surface) -> Entry | None:
         """Return the entry of a tool name, or of a path over HTTP; ``None`` for hidden and absent alike."""
-        return (self.table.paths if surface == "http" else self.table.tools).get(name)
+        table = self.table
+        named = table.listed if surface == "mcp" else table.paths if surface == "http" else table.tools
+        return named.get(name)
+
+    def grouped(self, group: str, name: str) -> Entry | None:
+        """Return the entry of a group's tool; ``None`` for hidden, absent and misplaced alike."""
+        return self.table.groups.get(group, _NO_TOOLS).get(name)
+
+    def resource(self, uri: str) -> tuple[Entry, Mapping[str, Json]] | None:
+        """Return the entry that answers for a URI, with the variables of its template."""
+        found = self.table.resources.get(uri)
+        if found is not None:
+            return found, {}
+        for entry in self.table.templates:
+            place = entry.place
+            variables = place.template.match(uri) if place is not None and place.template else None
+            if variables is not None:
+                return entry, dict(variables)
+        return None
+
+    def prompt(self, name: str) -> Entry | None:
+        """Return the entry of a prompt; ``None`` for hidden and absent alike."""
+        return self.table.prompts.get(name)
+
+    def template(self, text: str) -> Entry | None:
+        """Return the entry of a URI template; ``None`` for hidden and absent alike."""
+        return next((each for each in self.table.templates if each.place and each.place.uri == text), None)
 
 
 class Viewer:
@@ -68,4 +102,26 @@ class Viewer:
     def _build(self, audiences: frozenset[str]) -> Table:
         seen = [entry for entry in self._catalog.entries if entry.audience in audiences]
         tools = {entry.name: entry for entry in seen if entry.exposed}
-        return Table(tools, {entry.path: entry for entry in seen if entry.path})
+        meta = self._catalog.meta is not None and self._catalog.meta in audiences
+        placed = [(entry, entry.place) for entry in seen if entry.place is not None]
+        return Table(
+            tools,
+            {name: each for name, each in tools.items() if each.group is None} if meta else tools,
+            _grouped(tools) if meta else {},
+            meta,
+            {entry.path: entry for entry in seen if entry.path},
+            {place.uri: entry for entry, place in placed if place.template is None},
+            tuple(entry for entry, place in placed if place.template is not None),
+            {entry.shown: entry for entry in seen if entry.kind == "prompt"},
+        )
+
+
+_NO_TOOLS: Final[Mapping[str, Entry]] = {}
+
+
+def _grouped(tools: Mapping[str, Entry]) -> Mapping[str, Mapping[str, Entry]]:
+    groups: dict[str, dict[str, Entry]] = {}
+    for name, entry in sorted(tools.items()):
+        if entry.group is not None:
+            groups.setdefault(entry.group, {})[name] = entry
+    return groups

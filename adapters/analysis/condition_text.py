@@ -6,10 +6,11 @@ Lexical only; the engine is the one who evaluates.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
+Join = Literal["and", "or"]
 _TOKEN: Final = re.compile(
     r'"(?:[^"\\]|\\.)*"|[A-Za-z_]\w*(?:::[A-Za-z_]\w*)*(?:::"(?:[^"\\]|\\.)*")?|\d+|==|!=|<=|>=|&&|\|\||\S'
 )
@@ -18,6 +19,8 @@ _RANK: Final = {mark: rank for rank, marks in enumerate(_LEVELS) for mark in mar
 _COMPARISON: Final = 3
 _UNARY: Final = 6
 _TIGHT: Final = 8
+_JOINS: Final[dict[str, Join]] = {"&&": "and", "||": "or"}
+_DUAL: Final[dict[Join, Join]] = {"and": "or", "or": "and"}
 _CLOSING: Final = {"(": ")", "[": "]", "{": "}"}
 _LOOSE: Final = -1
 _READ: Final = re.compile(r"\b(principal|resource|context\.args)(?:\.| has )([A-Za-z_]\w*)")
@@ -118,6 +121,44 @@ def tidy_policy(text: str) -> str:
             end, opened = match.start(), None
         before = mark
     return out + text[end:]
+
+
+def split(text: str) -> tuple[Join, tuple[str, ...]] | None:
+    """Return the operator that joins parts in a condition as the engine writes it, and the parts.
+
+    ``!(a && b)`` is ``!a || !b``: the same is evaluated, in the same order. ``None``: nothing is joined.
+    """
+    joined = _joined(text)
+    if joined is not None or text[:1] != "!":
+        return joined
+    inner = _joined(_unwrapped(text[1:]))
+    return None if inner is None else (_DUAL[inner[0]], tuple(f"!({each})" for each in inner[1]))
+
+
+def _joined(text: str) -> tuple[Join, tuple[str, ...]] | None:
+    """The engine brackets every operand: the operator outside all brackets is the outermost one."""
+    mark = next((each for each in _outside(text) if each[0] in _JOINS), None)
+    if mark is None:
+        return None
+    join = _JOINS[mark[0]]
+    left, right = _unwrapped(text[: mark.start()].strip()), _unwrapped(text[mark.end() :].strip())
+    before = _joined(left)  # a chain groups from the left
+    return join, (*(before[1] if before is not None and before[0] == join else (left,)), right)
+
+
+def _outside(text: str) -> Iterator[re.Match[str]]:
+    depth = 0
+    for match in _TOKEN.finditer(text):
+        depth += (match[0] in _CLOSING) - (match[0] in _CLOSING.values())
+        if depth == 0:
+            yield match
+
+
+def _unwrapped(text: str) -> str:
+    """Return a text without the one pair of brackets around all of it."""
+    if text[:1] == "(" and [each.start() for each in _outside(text)] == [len(text) - 1]:
+        return text[1:-1].strip()
+    return text
 
 
 def negated(text: str) -> str | None:

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from ...kernel import cedar
+from ...kernel import cedar_parts
 from ...kernel.catalog import Catalog, Entry
-from ...kernel.cedar import Policy
+from ...kernel.cedar_text import Policy
 from ...kernel.compile import Base
 from ...kernel.judge import NO_ARGUMENTS, Judge
 from ...kernel.model import Agent, Human, Principal
@@ -135,7 +135,7 @@ class _Split:
     """A policy as the part that roles decide, and the texts of the rest."""
 
     def __init__(self, policy: Policy) -> None:
-        (_, head), *parts = cedar.conditions(policy)
+        (_, head), *parts = cedar_parts.conditions(policy)
         texts = [(tidy(text), part) for text, part in parts]
         self.policy = policy
         self.parts = [head, *(part for text, part in texts if of_roles_only(text))]

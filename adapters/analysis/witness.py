@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 from pydantic import BaseModel
 
-from ...kernel import cedar
+from ...kernel import cedar, cedar_parts, cedar_text
 from ...kernel.catalog import Catalog, Entry
-from ...kernel.cedar import Decision, Policy
+from ...kernel.cedar import Decision
+from ...kernel.cedar_text import Policy
 from ...kernel.compile import Base
 from ...kernel.judge import Judge
 from ...kernel.model import Agent, Principal
@@ -22,11 +23,11 @@ from ...kernel.schema import InputBroken
 from ...kernel.shapes import Field, Unencodable, encode_fields
 from ...kernel.strict_json import Json
 from .attempts import UNLOADED, Facts
-from .condition_text import mentions, reads, tidy
+from .condition_text import mentions, reads
+from .parts import Condition, Oracle, Truth, Values, combined, in_order
 
-Truth = Literal["true", "false", "error", "unknown"]
 _HUMANS: Final = tuple(
-    cedar.parse(f"permit (principal is Human, action{action}, resource);", f"<every human, {gate}>")[0]
+    cedar_text.parse(f"permit (principal is Human, action{action}, resource);", f"<every human, {gate}>")[0]
     for gate, action in (
         ("visibility", ' == Action::"see"'),
         ("scope", ' == Action::"present"'),
@@ -36,33 +37,26 @@ _HUMANS: Final = tuple(
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
-    """One part of a policy's condition, what the engine says of it, and the values it reads."""
-
-    text: str
-    holds: Truth
-    values: tuple[tuple[str, Json], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Considered:
-    """A policy about the call. ``applies`` is whether its head fits; ``conditions`` only stand if it does."""
+    """A policy about the call. ``applies`` is whether its head fits; ``conditions`` only stand if it may.
+
+    A policy that reads a resource that is not there is not ``asked``, and that denies.
+    """
 
     policy: Policy
-    applies: bool
+    applies: Truth
     conditions: tuple[Condition, ...] = ()
+    asked: bool = True
 
     @property
     def holds(self) -> Truth:
-        """Whether the policy takes effect: the first part that is not true decides, as in the engine."""
-        if not self.applies:
+        """Whether the policy takes effect."""
+        if self.applies == "false":
             return "false"
-        states: list[Truth] = [each.holds for each in self.conditions]
-        if "false" in states and "error" not in states[: states.index("false")]:
-            return "false"
-        if "error" in states:
+        if not self.asked:
             return "error"
-        return "unknown" if "unknown" in states else "true"
+        inner = combined("and", self.conditions)
+        return "unknown" if self.applies == "unknown" and inner != "false" else inner
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +95,9 @@ class Witness:
         kind, who, filled = alone(party, principal)
 
         def seen(policies: Iterable[Policy]) -> bool:
-            judge = self.judge_of(visibility=[cedar.confined(each, kind) for each in policies], filled=filled)
+            judge = self.judge_of(
+                visibility=[cedar_parts.confined(each, kind) for each in policies], filled=filled
+            )
             return entry.audience in judge.visible(judge.caller(who))
 
         if not seen(self.policies.visibility):
@@ -114,7 +110,9 @@ class Witness:
         kind, who, filled = alone(party, principal)
 
         def shown(policies: Iterable[Policy]) -> Decision:
-            judge = self.judge_of(scope=[cedar.confined(each, kind) for each in policies], filled=filled)
+            judge = self.judge_of(
+                scope=[cedar_parts.confined(each, kind) for each in policies], filled=filled
+            )
             return judge.presents(judge.caller(who), scope)
 
         decision = shown(self.policies.scope)
@@ -139,6 +137,7 @@ class Scene:
     ) -> None:
         self.witness, self.principal, self.entry, self.given = witness, principal, entry, given
         self.loaded = facts != UNLOADED or entry.resource is None
+        self.missing = facts is None and entry.resource is not None
         self.facts = facts if isinstance(facts, BaseModel) else None
         self.ident = witness.judge.server if entry.resource is None else str(getattr(self.facts, "id", ""))
         self.about = witness.policies.about(entry).policies
@@ -155,36 +154,48 @@ class Scene:
         decision = self._decision(party)
         if not decision.allow or not filled:
             return decision.determining or decision.errors
-        single = ((each, [cedar.confined(each, kind)]) for each in self.about if each.permit)
+        single = ((each, [cedar_parts.confined(each, kind)]) for each in self.about if each.permit)
         return tuple(each.id for each, own in single if self._ask(own, who, filled=True).allow)
 
     def _decision(self, party: Principal) -> Decision:
         kind, who, filled = alone(party, self.principal)
-        return self._ask([cedar.confined(each, kind) for each in self.about], who, filled=filled)
+        return self._ask([cedar_parts.confined(each, kind) for each in self.about], who, filled=filled)
 
     def _considered(self, policy: Policy, party: Principal) -> Considered:
         kind, who, filled = alone(party, self.principal)
-        (_, head), *parts = cedar.conditions(policy, kind)
-        if not self._ask([head], who, filled=filled).allow:
-            return Considered(policy, False)
-        return Considered(policy, True, tuple(self._condition(text, part, party) for text, part in parts))
+        (_, head), *parts = cedar_parts.conditions(policy, kind)
+        texts, whole = [text for text, _ in parts], dict(parts)
+        supposed = self._supposed(policy)
+        if not self._ask([head], who, supposed, filled=filled).allow:
+            return Considered(policy, "false")
+        applies: Truth = "true" if supposed == self.ident else "unknown"
 
-    def _condition(self, raw: str, part: Policy, party: Principal) -> Condition:
-        text = tidy(raw)
-        if not self.loaded and mentions(text, "resource"):
-            return Condition(text, "unknown", self._values(text, party))
-        _, who, filled = alone(party, self.principal)
-        return Condition(text, truth(self._ask([part], who, filled=filled)), self._values(text, party))
+        def holds(text: str) -> Truth:
+            if not self.loaded and mentions(text, "resource"):
+                return "unknown"
+            asked = whole.get(text) or _part(head, text)
+            return truth(self._ask([asked], who, supposed, filled=filled))
 
-    def _ask(self, policies: Sequence[Policy], who: Principal, *, filled: bool) -> Decision:
+        oracle = Oracle(holds, lambda text: self._values(text, party))
+        asked = not (self.missing and policy.reads_resource)
+        return Considered(policy, applies, in_order("and", texts, oracle, reached=asked), asked)
+
+    def _supposed(self, policy: Policy) -> str:
+        """Return the id to ask a policy about: the one its head names, where none is loaded."""
+        return policy.resource[1] if not self.loaded and len(policy.resource) == 2 else self.ident
+
+    def _ask(
+        self, policies: Sequence[Policy], who: Principal, ident: str | None = None, *, filled: bool
+    ) -> Decision:
         judge = self.witness.judge_of(policy=policies, filled=filled)
         try:
             context = judge.context(self.entry, self.given)
         except (Unencodable, InputBroken):
             return Decision(False, errors=("<request>",))
-        return judge.permits(judge.caller(who), self.entry, self.facts, self.ident, context)
+        over = self.ident if ident is None else ident
+        return judge.permits(judge.caller(who), self.entry, self.facts, over, context)
 
-    def _values(self, text: str, party: Principal) -> tuple[tuple[str, Json], ...]:
+    def _values(self, text: str, party: Principal) -> Values:
         return tuple((name, self._value(name, party)) for name in reads(text) if self._known(name, party))
 
     def _known(self, name: str, party: Principal) -> bool:
@@ -231,13 +242,22 @@ def truth(decision: Decision) -> Truth:
     return "true" if decision.allow else "error" if decision.errors else "false"
 
 
+def _part(head: Policy, text: str) -> Policy:
+    """Return the permit of a head and one condition. Raises: PolicyRefused."""
+    written = str(cedar.policy_set([head])).strip().removesuffix(";")
+    return cedar_text.parse(f"{written} when {{ {text} }};", head.where)[0]
+
+
 def _undecided(considered: Iterable[Considered]) -> Truth:
-    """What is certain without facts: a forbid that holds, or that no permit could."""
-    held = list(considered)
+    """What is certain whatever the facts are, and also if there is no such resource."""
+    held = [each for each in considered if each.holds != "false"]
+    if any(each.holds == "error" for each in held):
+        return "error"
     if any(each.holds == "true" and not each.policy.permit for each in held):
         return "false"
-    if all(each.holds == "false" for each in held if each.policy.permit):
+    if not any(each.policy.permit for each in held):
         return "false"
-    if all(each.holds == "false" for each in held if not each.policy.permit):
-        return "true" if any(each.holds == "true" for each in held) else "unknown"
-    return "unknown"
+    certain = all(each.holds == "true" for each in held) and not any(
+        each.policy.reads_resource for each in considered if each.applies != "false"
+    )
+    return "true" if certain else "unknown"

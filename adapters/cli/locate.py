@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, TypeVar, cast
 
 from ...kernel.codes import CODES
 from ...kernel.errors import BootError
@@ -44,7 +44,19 @@ def apps(module: str | None = None) -> tuple[App, ...]:
 
 def one(module: str | None = None, server: str | None = None) -> App:
     """Return the one app to ask about. Raises: Refused, BootError."""
-    found = apps(module)
+    return only(apps(module), server)
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+_N = TypeVar("_N", bound=_Named)
+
+
+def only(found: Sequence[_N], server: str | None = None) -> _N:
+    """Return the one app of a module, or the one that is named. Raises: Refused."""
     named = [each for each in found if server in (None, each.name)]
     if len(named) == 1:
         return named[0]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from ...kernel.catalog import Catalog
-from ...kernel.cedar import Policy
+from ...kernel.cedar_text import Policy
 from ...kernel.compile import Base
 from ...kernel.errors import BootError, Fault, fault
 from ...kernel.loader import Sources, load
@@ -14,6 +15,20 @@ from ...kernel.policies import Policies
 from ..edge import policies
 from ..edge.app import App
 from .render import Refused
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Declared:
+    """What an app declares: all that its policies are checked against, whether it boots or not.
+
+    ``faults`` are those of the declarations; unless ``complete`` they cost the catalog an entry.
+    """
+
+    name: str
+    catalog: Catalog
+    sources: Callable[[], Sources]
+    faults: tuple[Fault, ...] = ()
+    complete: bool = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,7 +53,12 @@ class Rules:
         return tuple(each for each in self.all if not each.where.startswith(shipped))
 
 
-def rules_of(app: App, directory: Path | None = None) -> Rules:
+def declared(app: App) -> Declared:
+    """Return what an app that booted declares."""
+    return Declared(app.name, app.kernel.catalog, app.sources)
+
+
+def rules_of(app: App | Declared, directory: Path | None = None) -> Rules:
     """Return the policies of an app without faults. Raises: BootError, Refused."""
     found = checked(app, directory)
     if found.faults:
@@ -46,19 +66,19 @@ def rules_of(app: App, directory: Path | None = None) -> Rules:
     return found
 
 
-def checked(app: App, directory: Path | None = None) -> Rules:
-    """Return the policies of an app, and what is wrong with them. Raises: Refused."""
+def checked(app: App | Declared, directory: Path | None = None) -> Rules:
+    """Return the policies of an app, and everything wrong with them and the app. Raises: Refused."""
     if directory is not None and not directory.is_dir():
         raise Refused("X_POLICY_UNREADABLE", f"`{directory}` is no directory")
-    catalog = app.kernel.catalog
-    found = load(catalog, policies.base(), _sources(app, directory))
+    about = app if isinstance(app, Declared) else declared(app)
+    found = load(about.catalog, policies.base(), _sources(about, directory), complete=about.complete)
     faults, warnings = (
         tuple(_below(directory, each) for each in told) for told in (found.faults, found.warnings)
     )
-    return Rules(catalog, found.base, found.policies, faults, warnings)
+    return Rules(about.catalog, found.base, found.policies, (*about.faults, *faults), warnings)
 
 
-def _sources(app: App, directory: Path | None) -> Sources:
+def _sources(app: Declared, directory: Path | None) -> Sources:
     """Return what the app reads, or the files of another directory with the grants that the app reads."""
     own = app.sources()
     if directory is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+import secrets
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -14,17 +15,20 @@ from typing import Any, Final, Literal, cast
 from ...kernel.audit import Event
 from ...kernel.boot import Declarations, build
 from ...kernel.catalog import Catalog
-from ...kernel.declare import Action, Audience, Grant, Prompt, Registry, Resource
+from ...kernel.declare import Action, Grant, Group, Icon, Prompt, Registry, Resource, Surfaced
 from ...kernel.errors import BootError, ErrorAudience, Fault, fault
 from ...kernel.gates import Kernel
 from ...kernel.judge import Judge
 from ...kernel.loader import Sources, load
 from ...kernel.model import Principal
+from ...kernel.seal import Seal
 from ...kernel.steps import RequestFacts
 from ..http.invoke import HttpServer
-from ..mcp.server import Instructions, McpServer
+from ..mcp.endpoint import About, Instructions, McpServer
 from ..wire import BODY_LIMIT, Door
 from . import policies
+from .changes import Changes
+from .prompts import read_prompts
 
 log: Final = logging.getLogger("nonsuch.policies")
 
@@ -48,8 +52,8 @@ class App:
     resolve_token: Resolver | None
     on_audit: OnAudit | None
     lifespan: Lifespan | None
-    resources: tuple[Resource, ...]
-    prompts: tuple[Prompt, ...]
+    notify: Changes
+    ask_seconds: float
     policies_dir: Path | None
     sources: Callable[[], Sources]
     fingerprint: Hashable
@@ -80,6 +84,14 @@ def define_app_mcp(
     allowed_hosts: Iterable[str] = (),
     allowed_origins: Iterable[str] = (),
     body_limit_bytes: int = BODY_LIMIT,
+    groups: Mapping[str, Group] | None = None,
+    surface: Surfaced = "flat",
+    title: str | None = None,
+    website_url: str | None = None,
+    icons: Sequence[Icon] = (),
+    page_size: int | None = None,
+    secret: bytes | None = None,
+    ask_seconds: float = 300,
 ) -> App:
     """Return an app, ready to be served or called in process.
 
@@ -93,10 +105,15 @@ def define_app_mcp(
     ``resolve_token(token, facts)`` returns an ``Agent``, a ``Human`` (HTTP only) or ``None``; it may be
     async, a plain function must not block. ``lifespan`` is entered at start; what it yields is
     ``ctx.resources``. ``allowed_hosts`` and ``allowed_origins`` admit more than loopback.
-    ``resources`` and ``prompts`` are checked now and served from a later version on.
+    ``surface="meta"`` serves the tools of ``groups`` behind three constant ones; a list of roles, an
+    audience or a function of the principal serves them so to some.
+    ``page_size`` cuts lists into pages. ``secret`` (32 bytes or more) seals cursors and the state of
+    unfinished rounds: several processes behind one address share it, one process makes its own.
+    ``ask_seconds`` is how long a handler waits for its client's answer.
 
     Raises: BootError, with every fault of the declarations and policies at once.
     """
+    readable, unreadable = read_prompts(prompts)
     declared = Declarations(
         server=name,
         registry=registry,
@@ -107,29 +124,34 @@ def define_app_mcp(
         scopes=scopes,
         roles=roles,
         grants=grants,
+        resources=resources,
+        prompts=readable,
+        groups=groups or {},
+        surface=surface,
     )
     directory = Path(policies_dir) if policies_dir is not None else None
     seen = policies.fingerprint(directory)
     sources = partial(policies.gather, directory, tuple(grant_sources))
-    faults = (
-        *_misplaced(path),
-        *_duplicates(resources),
-        *_unservable(prompts),
-        *_unknown_roles(roles, resources, prompts),
-    )
-    kernel = _kernel(declared, faults, sources())
+    kernel = _kernel(declared, (*_misplaced(path), *_unusable(secret, page_size), *unreadable), sources())
     door = Door(frozenset(allowed_hosts), frozenset(allowed_origins), body_limit_bytes, error_audience)
     return App(
         name=name,
         kernel=kernel,
-        mcp=McpServer(kernel, name, version, door, instructions),
+        mcp=McpServer(
+            kernel,
+            About(name, version, title, website_url, tuple(icons)),
+            door,
+            Seal(secret or secrets.token_bytes(32)),
+            instructions,
+            page_size,
+        ),
         http=HttpServer(kernel, door),
         path="/" + path.strip("/"),
         resolve_token=_two_arguments(resolve_token),
         on_audit=on_audit,
         lifespan=lifespan,
-        resources=tuple(resources),
-        prompts=tuple(prompts),
+        notify=Changes(),
+        ask_seconds=ask_seconds,
         policies_dir=directory,
         sources=sources,
         fingerprint=seen,
@@ -164,34 +186,12 @@ def _misplaced(path: str) -> Iterable[Fault]:
         yield fault("X_DECLARATION_INVALID", cause, "give `path=` a place outside `/api/`")
 
 
-def _duplicates(resources: Sequence[Resource]) -> Iterable[Fault]:
-    seen: set[str] = set()
-    for each in resources:
-        if each.uri in seen:
-            yield fault("X_MCP_RESOURCE_DUPLICATE", f"two resources claim `{each.uri}`")
-        seen.add(each.uri)
-
-
-def _unservable(prompts: Sequence[Prompt]) -> Iterable[Fault]:
-    for each in prompts:
-        if not each.path.is_file():
-            yield fault(
-                "X_DECLARATION_INVALID", f"the prompt `{each.path}` is no file", "give the path of a file"
-            )
-
-
-def _unknown_roles(
-    roles: Sequence[str] | None, resources: Sequence[Resource], prompts: Sequence[Prompt]
-) -> Iterable[Fault]:
-    if roles is None:
-        return
-    named = [(each.uri, each.visible_to) for each in resources]
-    named += [(str(each.path), each.visible_to) for each in prompts]
-    for what, visible_to in named:
-        if visible_to is None or isinstance(visible_to, Audience) or callable(visible_to):
-            continue
-        for role in set(visible_to).difference(roles):
-            yield fault("X_ROLE_UNKNOWN", f"`visible_to` of `{what}` names the role `{role}`")
+def _unusable(secret: bytes | None, page_size: int | None) -> Iterable[Fault]:
+    if secret is not None and len(secret) < 32:
+        fix = "give 32 random bytes or more, the same to every process"
+        yield fault("X_DECLARATION_INVALID", "`secret` is too short to seal anything", fix)
+    if page_size is not None and page_size < 1:
+        yield fault("X_DECLARATION_INVALID", "`page_size` is no number of names", "give 1 or more, or None")
 
 
 def _two_arguments(resolve: ResolveTokenArgument | None) -> Resolver | None:

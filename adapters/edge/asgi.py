@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any, Final
@@ -10,7 +11,7 @@ from ...kernel.errors import BootError, fault, refused
 from ...kernel.steps import Steps
 from ..http import invoke as http
 from ..mcp import server as mcp
-from ..wire import JSON_TYPE, Head, Reply, problem
+from ..wire import JSON_TYPE, STREAM_HEADERS, Head, Reply, event, problem
 from .app import App
 from .reload import When, reloading
 from .run import Clock, Edge, Open, Running, run, utc_now
@@ -24,7 +25,9 @@ Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
 log: Final = logging.getLogger("nonsuch.asgi")
 
 
+PATIENCE_SECONDS: Final = 0.05
 _JSON: Final = (b"content-type", JSON_TYPE.encode())
+_STREAM: Final = [(name.encode(), value.encode()) for name, value in STREAM_HEADERS]
 
 
 class _Gone(Exception):
@@ -62,14 +65,19 @@ class _Application:
         if self._running is None:
             log.error("the lifespan of `%s` never started; serve it with lifespan on", self._app.name)
             return await _send(problem(503, refused("X_INTERNAL")), send)
-        head = head_of(scope)
-        edge = Edge(self._running, _reader(head, receive))
+        head = head_of(scope, self._clock().timestamp())
+        stream = _Stream(receive, send)
+        edge = Edge(self._running, _reader(head, receive), stream)
         try:
             reply = await run(self._route(head), edge)
-            await _send(reply, send)
+            await stream.finish(reply)
         except _Gone:
             return None
+        except asyncio.CancelledError:
+            if not stream.left:
+                raise
         finally:
+            stream.close()
             edge.flush()
         return None
 
@@ -85,17 +93,78 @@ class _Application:
         try:
             async with Open(self._app, self._clock) as running, reloading(self._app, self._reload):
                 self._running = running
+                self._app.notify.reopen()
                 await send({"type": "lifespan.startup.complete"})
                 phase = "shutdown"
                 await receive()
                 self._running = None
+                self._app.notify.close()
         except Exception as refusal:  # told to the server, and raised on
             await send({"type": f"lifespan.{phase}.failed", "message": type(refusal).__name__})
             raise
         await send({"type": "lifespan.shutdown.complete"})
 
 
-def head_of(scope: Scope) -> Head:
+class _Stream:
+    """The answer of one request: whole, or a stream once a message precedes it (``run.Outlet``)."""
+
+    def __init__(self, receive: Receive, send: Send) -> None:
+        self._receive, self._send = receive, send
+        self._begun = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._watch: asyncio.Task[None] | None = None
+        self.left = False
+
+    async def write(self, message: bytes) -> None:
+        """Send one message as an event."""
+        if not self._begun:
+            self._begun = True
+            await self._send({"type": "http.response.start", "status": 200, "headers": _STREAM})
+        await self._part(event(message))
+
+    async def rest(self) -> None:
+        """Send a comment, which is no event."""
+        await self._part(b": \n\n")
+
+    async def finish(self, reply: Reply) -> None:
+        """Send the answer; in a stream it is the last event."""
+        if not self._begun:
+            await _send(reply, self._send)
+            return
+        last = event(reply.body) if reply.body else b""
+        await self._send({"type": "http.response.body", "body": last})
+
+    async def _part(self, data: bytes) -> None:
+        await self._send({"type": "http.response.body", "body": data, "more_body": True})
+
+    def stoppable(self) -> None:
+        """Watch for the client to leave, once the request takes longer than most."""
+        if self._timer is None and self._watch is None:
+            try:
+                loop, task = asyncio.get_running_loop(), asyncio.current_task()
+            except RuntimeError:  # driven by hand: nobody leaves
+                return
+            if task is not None:
+                self._timer = loop.call_later(PATIENCE_SECONDS, self._begin, task)
+
+    def _begin(self, task: asyncio.Task[object]) -> None:
+        self._timer, self._watch = None, asyncio.ensure_future(self._watched(task))
+
+    async def _watched(self, task: asyncio.Task[object]) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self.left = True
+        task.cancel()
+
+    def close(self) -> None:
+        """Stop watching."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._watch is not None:
+            self._watch.cancel()
+
+
+def head_of(scope: Scope, received: float = 0.0) -> Head:
     """Return the head of an ASGI HTTP scope; only ``scope["path"]`` is believed of the target."""
     path = str(scope["path"])
     root = str(scope.get("root_path", "")).rstrip("/")
@@ -105,6 +174,7 @@ def head_of(scope: Scope) -> Head:
         path=path.removeprefix(root) if path.startswith(f"{root}/") else path,
         headers=_joined(scope["headers"]),
         address=client[0] if client else None,
+        received=received,
     )
 
 
@@ -143,7 +213,7 @@ def _reader(head: Head, receive: Receive) -> Callable[[int], Awaitable[bytes | N
 
 
 async def _send(reply: Reply, send: Send) -> None:
-    if reply.body and not reply.headers:
+    if reply.body and not reply.headers and reply.media is JSON_TYPE:
         headers = [_JSON, (b"content-length", b"%d" % len(reply.body))]
     else:
         headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in reply.all_headers()]

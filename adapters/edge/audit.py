@@ -13,15 +13,17 @@ from typing import Final, assert_never
 
 from pydantic_core import to_json
 
-from ...kernel.audit import MAX_NAME_CHARS, AuthRefused, Event, ToolCall
+from ...kernel.audit import MAX_NAME_CHARS, AuthRefused, Event, PromptGet, ResourceRead, ToolCall
 from .app import App, OnAudit
 
 log: Final = logging.getLogger("nonsuch.audit")
 _hooks: Final = logging.getLogger("nonsuch.audit-hook")
 _pending: Final[set[asyncio.Future[object]]] = set()
 _MEMBERS: Final = {
-    kind: tuple(each.name for each in dataclasses.fields(kind)) for kind in (ToolCall, AuthRefused)
+    kind: tuple(each.name for each in dataclasses.fields(kind))
+    for kind in (ToolCall, ResourceRead, PromptGet, AuthRefused)
 }
+MAX_URI_CHARS: Final = 512
 _LOUD: Final = frozenset({"X_INTERNAL", "X_OUTPUT_INVALID"})
 
 
@@ -41,6 +43,10 @@ def _declared(app: App, event: Event) -> Event:
     if isinstance(event, ToolCall) and event.outcome == "hidden":
         declared = app.kernel.catalog.declares(event.tool, event.surface)
         return dataclasses.replace(event, tool=event.tool[:MAX_NAME_CHARS], declared=declared)
+    if isinstance(event, ResourceRead):
+        return dataclasses.replace(event, uri=event.uri[:MAX_URI_CHARS])
+    if isinstance(event, PromptGet):
+        return dataclasses.replace(event, prompt=event.prompt[:MAX_URI_CHARS])
     return event
 
 
@@ -63,7 +69,7 @@ def level(event: Event) -> int:
     if isinstance(event, AuthRefused):
         return logging.WARNING
     match event.outcome:
-        case "ok" | "invalid-args":
+        case "ok" | "invalid-args" | "input-required":
             return logging.INFO
         case "hidden" | "scope-denied" | "policy-denied":
             return logging.WARNING

@@ -55,6 +55,7 @@ def reload_policies(app: App) -> Reloaded:
         except Exception as bug:  # noqa: BLE001  (whatever is wrong, the policies in force stay in force)
             return _kept((fault("X_POLICY_SOURCE_FAILED", f"the reload raised {type(bug).__name__}"),))
         app.kernel.swap(judge, warnings)
+    app.notify.lists_changed()
     for warning in warnings:
         log.warning("%s", warning)
     log.info("policies reloaded")

@@ -14,9 +14,11 @@ from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
+from ...kernel.asks import RoundEnded
 from ...kernel.audit import Event
+from ...kernel.client import NOBODY, Client
 from ...kernel.declare import Context
 from ...kernel.errors import ActionError
 from ...kernel.model import Agent, Call, Human, Outcome, Principal, Surface
@@ -24,6 +26,8 @@ from ...kernel.signatures import Handler
 from ...kernel.steps import (
     Answer,
     Audit,
+    Change,
+    Deliver,
     Load,
     Permit,
     Raised,
@@ -33,16 +37,20 @@ from ...kernel.steps import (
     Step,
     Steps,
     UnknownStep,
+    Watch,
+    Write,
 )
 from ...kernel.strict_json import Json
 from .app import App
 from .audit import record
+from .client import StreamClient, Waiting
 
 T = TypeVar("T")
 log: Final = logging.getLogger("nonsuch.run")
 
 Clock = Callable[[], datetime]
 Read = Callable[[int], Awaitable[bytes | None]]
+KEEP_ALIVE_SECONDS: Final = 15
 
 
 def utc_now() -> datetime:
@@ -57,6 +65,7 @@ class Running:
     app: App
     resources: Any = None
     clock: Clock = utc_now
+    waiting: Waiting = field(default_factory=Waiting)
 
     async def invoke(
         self, principal: Principal, name: str, arguments: Mapping[str, Json], surface: Surface = "agent"
@@ -75,6 +84,22 @@ class Running:
         return kernel.invoke(kernel.view_for(principal), Call(name, arguments, surface))
 
 
+class Outlet(Protocol):
+    """Where the messages of one request go that come before its answer."""
+
+    async def write(self, message: bytes) -> None:
+        """Send one message."""
+        ...
+
+    async def rest(self) -> None:
+        """Send a sign of life that is no message."""
+        ...
+
+    def stoppable(self) -> None:
+        """Stop this request once its client is gone."""
+        ...
+
+
 _DONE: Final = Returned(None)
 
 
@@ -84,16 +109,17 @@ class Edge:
 
     running: Running
     read: Read | None = None
+    outlet: Outlet | None = None
     events: list[Event] = field(default_factory=list[Event])
 
     async def answer(self, step: Step) -> Answer:
         """Carry out one step; an unknown one is refused, which the kernel reads as a denial."""
         match step:
             case Permit():
-                held = self._context(step.principal, step.resource)
-                return await self._apply(step.entry.handler, step.input, held)
+                held = self._context(step.principal, step.resource, self._client(step))
+                return await self._apply(step.handler, step.input, held)
             case Load():
-                return await self._apply(step.loader, step.input, self._context(step.principal, None))
+                return await self._apply(step.loader, step.input, self._context(step.principal, None, NOBODY))
             case Audit():
                 self.events.append(step.event)
                 return _DONE
@@ -101,6 +127,14 @@ class Edge:
                 return await self._resolve(step)
             case ReadBody() if self.read is not None:
                 return Returned(await self.read(step.limit))
+            case Write() if self.outlet is not None:
+                await self.outlet.write(step.message)
+                return _DONE
+            case Watch() if self.outlet is not None:
+                return Returned(await self._watched(step.count, self.outlet))
+            case Deliver():
+                self.running.waiting.deliver(step.ident, step.principal, step.answer)
+                return _DONE
             case _:
                 return Raised(UnknownStep(type(step).__name__))
 
@@ -109,8 +143,31 @@ class Edge:
         events, self.events = self.events, []
         record(self.running.app, events, self.running.clock())
 
-    def _context(self, principal: Principal, resource: object) -> Context[Any]:
-        return Context(principal, resource, self.running.resources, self.running.clock())
+    def _context(self, principal: Principal, resource: object, client: Client) -> Context[Any]:
+        return Context(principal, resource, self.running.resources, self.running.clock(), client)
+
+    def _client(self, permit: Permit) -> Client:
+        """Return the line of a handler that takes a context; one that takes none says nothing."""
+        line = permit.line
+        if line is None or "context" not in permit.handler.takes:
+            return NOBODY
+        if line.ends_with_client and self.outlet is not None:
+            self.outlet.stoppable()
+        send = None if self.outlet is None else self.outlet.write
+        loop = None if permit.handler.is_async else _loop()
+        return StreamClient(
+            line, permit.principal, self.running.waiting, send, self.running.app.ask_seconds, loop
+        )
+
+    async def _watched(self, count: int, outlet: Outlet) -> Change | None:
+        """Wait for a change, with a sign of life now and then so that nobody between closes the stream."""
+        changes = self.running.app.notify
+        outlet.stoppable()
+        while True:
+            found = await changes.wait(count, KEEP_ALIVE_SECONDS)
+            if found is not None or changes.closed:
+                return found
+            await outlet.rest()
 
     async def _apply(self, handler: Handler, given: object, context: Context[Any]) -> Answer:
         arguments = [given if each == "input" else context for each in handler.takes]
@@ -120,7 +177,7 @@ class Edge:
             else:
                 value = await asyncio.to_thread(_called, handler.function, arguments)
                 value = await value if inspect.isawaitable(value) else value
-        except ActionError as fault:
+        except (ActionError, RoundEnded) as fault:
             return Raised(fault)
         except BaseException as fault:
             if _stops_us(fault):
@@ -142,6 +199,13 @@ class Edge:
                 raise
             _complain(resolver, fault)  # application code: whatever it raises lets nobody in
             return Raised(fault)
+
+
+def _loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:  # driven by hand: nothing waits
+        return None
 
 
 def _stops_us(fault: BaseException) -> bool:

@@ -14,6 +14,7 @@ from ...kernel.model import (
     Call,
     Failed,
     Hidden,
+    InputRequired,
     InvalidArguments,
     Ok,
     Outcome,
@@ -21,6 +22,7 @@ from ...kernel.model import (
     PolicyError,
     Principal,
     ScopeDenied,
+    Unfit,
 )
 from ...kernel.steps import ReadBody, Returned, Steps
 from ...kernel.strict_json import Json, JsonRefused, loads
@@ -94,6 +96,8 @@ def _reply(server: HttpServer, name: str, outcome: Outcome) -> Reply:
             challenge = f'Bearer realm="{REALM}", error="insufficient_scope", scope="{scope}"'
             told = refusal(outcome, name, server.door.audience)
             return problem(403, told, (("www-authenticate", challenge),))
+        case InputRequired() | Unfit():  # nobody to ask over HTTP, and no line that could say so
+            return problem(500, refused("X_INTERNAL", server.door.audience))
         case InvalidArguments() | PolicyDenied() | PolicyError() | Failed():
             return problem(_status(outcome), refusal(outcome, name, server.door.audience))
         case _:

@@ -1,17 +1,19 @@
-"""Entry -> its tools/list member, encoded once. One projection, field for field the served one."""
+"""Entry -> its member of a list, encoded once. One projection, field for field the served one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from typing import Final
+from typing import Final, Literal, cast
 
 from pydantic_core import to_json
 
 from ...kernel.catalog import Entry
+from ...kernel.declare import Icon
 from ...kernel.view import Table
 
 LISTINGS: Final = 512
+Listed = Literal["tools", "resources", "resourceTemplates", "prompts"]
 
 
 def hints(entry: Entry) -> dict[str, bool | str]:
@@ -29,32 +31,110 @@ def hints(entry: Entry) -> dict[str, bool | str]:
 
 def tool_list_entry(entry: Entry) -> dict[str, object]:
     """Return the ``tools/list`` member of an entry; what it lacks is left out, never null."""
-    described: dict[str, object] = {"name": entry.name}
-    if entry.title is not None:
-        described["title"] = entry.title
-    described["description"] = entry.description
+    described = _named(entry)
     described["inputSchema"] = entry.input.document
     if entry.output.document is not None:
         described["outputSchema"] = entry.output.document
-    return {**described, "annotations": hints(entry)}
+    return {**described, "annotations": hints(entry), **_pictures(entry.icons)}
+
+
+def resource_list_entry(entry: Entry) -> dict[str, object]:
+    """Return the ``resources/list`` or ``resources/templates/list`` member of an entry."""
+    place = entry.place
+    if place is None:
+        raise TypeError(f"`{entry.name}` is no resource")
+    key = "uri" if place.template is None else "uriTemplate"
+    described = {key: place.uri, **_named(entry), "mimeType": place.mime_type}
+    if place.annotations:
+        described["annotations"] = dict(place.annotations)
+    return {**described, **_pictures(entry.icons)}
+
+
+def prompt_list_entry(entry: Entry) -> dict[str, object]:
+    """Return the ``prompts/list`` member of an entry."""
+    described = _named(entry)
+    required = frozenset(cast("list[str]", entry.input.document.get("required", [])))
+    properties = cast("dict[str, dict[str, object]]", entry.input.document.get("properties", {}))
+    arguments = [_argument(name, held, name in required) for name, held in properties.items()]
+    if arguments:
+        described["arguments"] = arguments
+    return {**described, **_pictures(entry.icons)}
+
+
+def _argument(name: str, held: Mapping[str, object], required: bool) -> dict[str, object]:
+    told = {key: held[key] for key in ("title", "description") if key in held}
+    return {"name": name, **told, "required": required}
+
+
+def _named(entry: Entry) -> dict[str, object]:
+    described: dict[str, object] = {"name": entry.shown}
+    if entry.title is not None:
+        described["title"] = entry.title
+    described["description"] = entry.description
+    return described
+
+
+def _pictures(icons: Iterable[Icon]) -> dict[str, object]:
+    drawn = [picture(each) for each in icons]
+    return {"icons": drawn} if drawn else {}
+
+
+def picture(icon: Icon) -> dict[str, object]:
+    """Return an icon as the wire has it."""
+    told: dict[str, object] = {"src": icon.src}
+    if icon.mime_type is not None:
+        told["mimeType"] = icon.mime_type
+    if icon.sizes:
+        told["sizes"] = list(icon.sizes)
+    return told
+
+
+_MEMBER: Final[Mapping[Listed, Callable[[Entry], dict[str, object]]]] = {
+    "tools": tool_list_entry,
+    "resources": resource_list_entry,
+    "resourceTemplates": resource_list_entry,
+    "prompts": prompt_list_entry,
+}
 
 
 class Listing:
-    """The encoded catalog of each set of visible tools, kept while it is asked for."""
+    """The encoded lists of each set of visible entries, kept while they are asked for."""
 
-    def __init__(self) -> None:
+    def __init__(self, constant: Iterable[tuple[str, bytes]] = ()) -> None:
+        """``constant`` are the tools of the constant surface, by name, already encoded."""
+        self._constant = dict(constant)
         self._entry = lru_cache(None)(_encoded)
-        self.tools = lru_cache(LISTINGS)(self._tools)
+        self.whole = lru_cache(LISTINGS)(self._whole)
+        self.members = lru_cache(LISTINGS)(self._members)
 
-    def _tools(self, table: Table) -> bytes:
-        """Return the JSON array of a table's tools, in the order of their names."""
-        return b"[" + b",".join(self._entry(entry) for entry in _ordered(table.tools.values())) + b"]"
+    def _whole(self, table: Table, kind: Listed) -> bytes:
+        """Return the JSON array of one list, in the order of names: what is hidden cannot show in it."""
+        return array(self.members(table, kind).values())
+
+    def _members(self, table: Table, kind: Listed) -> Mapping[str, bytes]:
+        """Return the encoded members of one list by what sorts them."""
+        members = {name: self._entry(entry, kind) for name, entry in _entries(table, kind).items()}
+        if kind == "tools" and table.meta:
+            members |= self._constant
+        return dict(sorted(members.items()))
 
 
-def _encoded(entry: Entry) -> bytes:
-    return to_json(tool_list_entry(entry))
+def array(members: Iterable[bytes]) -> bytes:
+    """Return a JSON array of encoded members."""
+    return b"[" + b",".join(members) + b"]"
 
 
-def _ordered(entries: Iterable[Entry]) -> list[Entry]:
-    """Order by name: what is hidden cannot show in the order of the rest."""
-    return sorted(entries, key=lambda entry: entry.name)
+def _entries(table: Table, kind: Listed) -> Mapping[str, Entry]:
+    match kind:
+        case "tools":
+            return table.listed
+        case "resources":
+            return table.resources
+        case "resourceTemplates":
+            return {each.place.uri: each for each in table.templates if each.place is not None}
+        case "prompts":
+            return table.prompts
+
+
+def _encoded(entry: Entry, kind: Listed) -> bytes:
+    return to_json(_MEMBER[kind](entry))

@@ -29,6 +29,7 @@ from .revisions import (
 
 VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES_KEY: Final = "io.modelcontextprotocol/clientCapabilities"
+LOG_LEVEL_KEY: Final = "io.modelcontextprotocol/logLevel"
 _NAMED: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 
 Id = str | int
@@ -42,6 +43,14 @@ class Message:
     method: str
     params: dict[str, Json]
     revision: Revision
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A client's answer to a question of ours; an error of the client's answers nothing."""
+
+    id: Id
+    result: Json
 
 
 def result(ident: Id, body: bytes) -> Reply:
@@ -75,7 +84,7 @@ def spoken(head: Head) -> Revision:
     return legacy(head.headers.get("mcp-protocol-version")) or MODERN
 
 
-def read(head: Head, body: bytes, limits: Limits, audience: ErrorAudience) -> Message | Reply:
+def read(head: Head, body: bytes, limits: Limits, audience: ErrorAudience) -> Message | Response | Reply:
     """Return the message of a POST, or the reply that refuses it.
 
     1. strict JSON  2. one object  3. the envelope  4. the era  5. the era's own rules.
@@ -94,7 +103,7 @@ def read(head: Head, body: bytes, limits: Limits, audience: ErrorAudience) -> Me
 
 def _envelope(
     head: Head, value: dict[str, Json], before: Revision, audience: ErrorAudience
-) -> Message | Reply:
+) -> Message | Response | Reply:
     ident = value.get("id")
     if "id" in value and (isinstance(ident, bool) or not isinstance(ident, (str, int))):  # 3
         return _malformed(None, before, "`id` must be a string or an integer", audience)
@@ -102,11 +111,18 @@ def _envelope(
     method, params = value.get("method"), value.get("params", {})
     if value.get("jsonrpc") != "2.0":
         return _malformed(known, before, '`jsonrpc` must be "2.0"', audience)
+    if known is not None and before is not MODERN and "method" not in value and _answers(value):
+        return Response(known, value.get("result"))
     if not isinstance(method, str):
         return _malformed(known, before, "`method` must be a string", audience)
     if not isinstance(params, dict):
         return _malformed(known, before, "`params` must be an object", audience)
     return _revised(head, Message(known, method, params, before), audience)
+
+
+def _answers(value: dict[str, Json]) -> bool:
+    """Whether a message is a response (JSON-RPC 2.0, 5: a result or an error, and not both)."""
+    return ("result" in value) != ("error" in value)
 
 
 def _malformed(ident: Id | None, revision: Revision, cause: str, audience: ErrorAudience) -> Reply:
@@ -174,12 +190,12 @@ def _mismatch(head: Head, message: Message, version: str) -> str | None:
         return None
     return (
         None
-        if header is not None and _decoded(header) == named
+        if header is not None and decoded(header) == named
         else "the `Mcp-Name` header and the body disagree"
     )
 
 
-def _decoded(header: str) -> str | None:
+def decoded(header: str) -> str | None:
     """Return a header value after ``=?base64?...?=`` (canonical base64 only); plain ones are ASCII."""
     text = header.strip(" \t")
     if not text.isascii() or not text.isprintable():

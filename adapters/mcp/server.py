@@ -1,4 +1,4 @@
-"""One POST in, one reply out: the MCP request ladder as a generator of steps.
+"""One POST in, one reply or stream out: the MCP request ladder as a generator of steps.
 
 Stateless: no session, no SDK, no socket. Order matters: nothing before the view may consult the
 catalog, and nothing but the view may.
@@ -6,62 +6,33 @@ catalog, and nothing but the view may.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Final
+from ...kernel.errors import Refusal, refused
+from ...kernel.model import Principal
+from ...kernel.steps import Deliver, ReadBody, Returned, Steps
+from ..wire import (
+    JSON_TYPE,
+    STREAM_TYPE,
+    Head,
+    Reply,
+    Unauthenticated,
+    accepts_json,
+    accepts_stream,
+    authenticate,
+    event,
+    media_type,
+)
+from . import completion, content, envelope, listen, tools
+from .endpoint import McpServer, Request
+from .envelope import Message, Response, result
+from .introduce import discover, initialize
+from .listing import listed
+from .revisions import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, MODERN
 
-from pydantic_core import to_json
-
-from ...kernel.errors import ErrorAudience, Refusal, refused
-from ...kernel.gates import Kernel
-from ...kernel.model import Call, Principal
-from ...kernel.steps import ReadBody, Returned, Steps
-from ...kernel.strict_json import Json
-from ...kernel.view import View
-from ..wire import JSON_TYPE, Door, Head, Reply, Unauthenticated, accepts_json, authenticate, media_type
-from . import envelope
-from .describe import Listing
-from .envelope import Id, Message, result
-from .refusals import answer
-from .revisions import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, MODERN, negotiated
-
-log = logging.getLogger("nonsuch.mcp")
-
-TTL_MS: Final = 0
-CACHE: Final = b',"ttlMs":%d,"cacheScope":"private"' % TTL_MS
-Instructions = str | Callable[[View], str | None] | None
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class McpServer:
-    """One MCP endpoint over one kernel."""
-
-    kernel: Kernel
-    name: str
-    version: str
-    door: Door
-    instructions: Instructions = None
-    listing: Listing = field(default_factory=Listing)
-    meta: bytes = field(init=False)
-
-    def __post_init__(self) -> None:
-        info = to_json({"name": self.name, "version": self.version})
-        modern = b',"resultType":"complete","_meta":{"io.modelcontextprotocol/serverInfo":%b}' % info
-        object.__setattr__(self, "meta", modern)
-
-    @property
-    def audience(self) -> ErrorAudience:
-        """Whose fix an error tells."""
-        return self.door.audience
-
-    def tail(self, message: Message) -> bytes:
-        """Return the members that every result of a revision ends with."""
-        return self.meta if message.revision is MODERN else b""
+__all__ = ["McpServer", "answer", "serve"]
 
 
 def serve(server: McpServer, head: Head) -> Steps[Reply]:
-    """Answer one request.
+    """Answer one HTTP request.
 
     1. Host and Origin  2. method  3. authentication  4. media types  5. body  6. envelope and revision
     7. RPC method, parameter shape  8. the view and the kernel's gates.
@@ -74,87 +45,89 @@ def serve(server: McpServer, head: Head) -> Steps[Reply]:
     who = yield from authenticate(head, agents_only=True, audience=server.audience)  # 3
     if isinstance(who, Unauthenticated):
         return _unauthenticated(head, who)
-    if media_type(head) != JSON_TYPE:  # 4
-        return _protocol(head, server, 415, f"the content type must be {JSON_TYPE}")
-    if head.headers.get("content-encoding", "identity") != "identity":
-        return _protocol(head, server, 415, "a compressed body is not read")
-    if not accepts_json(head):
-        return _protocol(head, server, 406, f"the answer is {JSON_TYPE}, which `Accept` does not take")
+    takes_json, takes_stream = accepts_json(head), accepts_stream(head)
+    refusal = _unread(server, head, acceptable=takes_json or takes_stream)  # 4
+    if refusal is not None:
+        return refusal
     body = yield ReadBody(server.door.body_limit)  # 5
     if not isinstance(body, Returned) or not isinstance(body.value, bytes):
         return _too_large(head, server)
     message = envelope.read(head, body.value, server.door.limits, server.audience)  # 6
     if isinstance(message, Reply):
         return message
+    reply = yield from answer(server, head, message, who, streams=takes_stream)
+    return reply if takes_json or reply.status != 200 else Reply(200, event(reply.body), media=STREAM_TYPE)
+
+
+def answer(
+    server: McpServer, head: Head, message: Message | Response, who: Principal, *, streams: bool
+) -> Steps[Reply]:
+    """Answer one message of a known caller, over whatever carries it."""
+    if isinstance(message, Response):
+        yield Deliver(str(message.id), who, message.result)
+        return Reply(202)
     if message.id is None:
         return Reply(202)
-    return (yield from _dispatch(server, message, message.id, who))
+    request = Request(server, head, message, message.id, who, streams)
+    if _meta_broken(message):
+        return request.error(INVALID_PARAMS, "`_meta` must be an object")
+    return (yield from _dispatch(request, modern=message.revision is MODERN))
 
 
-def _dispatch(server: McpServer, message: Message, ident: Id, who: Principal) -> Steps[Reply]:
-    modern = message.revision is MODERN
-    match message.method:  # 7
+def _dispatch(request: Request, *, modern: bool) -> Steps[Reply]:
+    match request.message.method:  # 7
         case "tools/call":
-            return (yield from _call(server, message, ident, who))
+            return (yield from tools.call(request))
         case "tools/list":
-            return _list(server, message, ident, who)
-        case "server/discover" if modern:
-            return result(ident, _discover(server, message, server.kernel.view_for(who)))
-        case "initialize" if not modern:
-            return result(ident, _initialize(server, message, server.kernel.view_for(who)))
-        case "ping" if not modern:
-            return result(ident, b"{}")
+            return listed(request, "tools")
+        case "resources/read":
+            return (yield from content.read(request))
+        case "resources/list":
+            return listed(request, "resources")
+        case "resources/templates/list":
+            return listed(request, "resourceTemplates")
+        case "prompts/get":
+            return (yield from content.prompt(request))
+        case "prompts/list":
+            return listed(request, "prompts")
+        case "completion/complete":
+            return (yield from completion.complete(request))
         case _:
-            status = message.revision.unknown_method_status
-            return envelope.error(
-                ident, message.revision, METHOD_NOT_FOUND, "method not found", status=status
-            )
+            return (yield from _of_era(request, modern=modern))
 
 
-def _call(server: McpServer, message: Message, ident: Id, who: Principal) -> Steps[Reply]:
-    name, arguments = message.params.get("name"), message.params.get("arguments", {})
-    if not isinstance(name, str) or not isinstance(arguments, dict):
-        cause = "`name` must be a string and `arguments` an object"
-        told = Refusal("X_MCP_PROTOCOL", cause, refused("X_MCP_PROTOCOL").fix)
-        return envelope.refusal(ident, message.revision, INVALID_PARAMS, told)
-    view = server.kernel.view_for(who)  # 8
-    outcome = yield from server.kernel.invoke(view, Call(name, arguments, "mcp"))
-    entry = view.find(name, "mcp")
-    return answer(ident, message.revision, name, entry, outcome, server.audience, server.tail(message))
+def _of_era(request: Request, *, modern: bool) -> Steps[Reply]:
+    match request.message.method:
+        case "server/discover" if modern:
+            return result(request.id, discover(request))
+        case "subscriptions/listen" if modern:
+            return (yield from listen.listen(request))
+        case "initialize" if not modern:
+            return result(request.id, initialize(request))
+        case "ping" if not modern:
+            return result(request.id, b"{}")
+        case "logging/setLevel" if not modern:
+            return content.set_level(request)
+        case "resources/subscribe" | "resources/unsubscribe" if not modern:
+            return content.subscribe(request)
+        case _:
+            status = request.message.revision.unknown_method_status
+            return request.error(METHOD_NOT_FOUND, "method not found", status=status)
 
 
-def _list(server: McpServer, message: Message, ident: Id, who: Principal) -> Reply:
-    if "cursor" in message.params:
-        return envelope.error(ident, message.revision, INVALID_PARAMS, "invalid cursor")
-    view = server.kernel.view_for(who)
-    tail = CACHE + server.meta if message.revision is MODERN else b""
-    return result(ident, b'{"tools":%b%b}' % (server.listing.tools(view.table), tail))
+def _meta_broken(message: Message) -> bool:
+    return not isinstance(message.params.get("_meta", {}), dict)
 
 
-def _discover(server: McpServer, message: Message, view: View) -> bytes:
-    body: dict[str, Json] = {"supportedVersions": [MODERN.name], "capabilities": {"tools": {}}}
-    return to_json({**body, **_instructions(server, view)})[:-1] + CACHE + server.tail(message) + b"}"
-
-
-def _initialize(server: McpServer, message: Message, view: View) -> bytes:
-    body: dict[str, Json] = {
-        "protocolVersion": negotiated(message.params.get("protocolVersion")).name,
-        "capabilities": {"tools": {}},
-        "serverInfo": {"name": server.name, "version": server.version},
-    }
-    return to_json({**body, **_instructions(server, view)})
-
-
-def _instructions(server: McpServer, view: View) -> dict[str, Json]:
-    """A function of the caller's view; one that raises or answers blank sends none."""
-    text = server.instructions
-    if callable(text):
-        try:
-            text = text(view)
-        except Exception as fault:  # noqa: BLE001  (application code: any fault of it sends none)
-            log.error("instructions failed: %s", type(fault).__name__)
-            return {}
-    return {"instructions": text} if isinstance(text, str) and text.strip() else {}
+def _unread(server: McpServer, head: Head, *, acceptable: bool) -> Reply | None:
+    if media_type(head) != JSON_TYPE:
+        return _protocol(head, server, 415, f"the content type must be {JSON_TYPE}")
+    if head.headers.get("content-encoding", "identity") != "identity":
+        return _protocol(head, server, 415, "a compressed body is not read")
+    if not acceptable:
+        cause = f"the answer is {JSON_TYPE} or {STREAM_TYPE}, and `Accept` takes neither"
+        return _protocol(head, server, 406, cause)
+    return None
 
 
 def _unauthenticated(head: Head, who: Unauthenticated) -> Reply:

@@ -12,9 +12,9 @@ from pydantic import BaseModel
 
 from nonsuch import Agent, App, Registry, can, define_app_mcp, expose
 from nonsuch.adapters.edge import policies as files
-from nonsuch.kernel import cedar
+from nonsuch.kernel import cedar, cedar_text
 from nonsuch.kernel.catalog import Entry
-from nonsuch.kernel.cedar import Key
+from nonsuch.kernel.cedar_text import Key
 from nonsuch.kernel.compile import gate_schema
 from nonsuch.kernel.judge import NO_ARGUMENTS, Judge
 from nonsuch.kernel.policies import Index, Policies
@@ -82,7 +82,7 @@ def _press() -> App:
     return define_app_mcp(registry, name="press", include="exposed", roles=["editor"])
 
 
-def _policies(size: int) -> list[cedar.Policy]:
+def _policies(size: int) -> list[cedar_text.Policy]:
     """Half of them name a post and a caller, a quarter a caller, the rest nobody who asks; one fits all."""
     heads = (
         (f'principal == Agent::"a{number}"', f'resource == Post::"p{number}"')
@@ -96,7 +96,7 @@ def _policies(size: int) -> list[cedar.Policy]:
         for number, (who, what) in enumerate(heads)
     ]
     common = '@id("editors") permit (principal in Role::"editor", action == Action::"publish", resource);'
-    return cedar.parse("\n".join([*texts, common]), "bench.cedar")
+    return cedar_text.parse("\n".join([*texts, common]), "bench.cedar")
 
 
 def _judge(app: App, size: int) -> Judge:
@@ -172,7 +172,7 @@ def _sees(app: App, roles: frozenset[str]) -> Ask:
     of = cedar.schema(gate_schema(catalog, files.base()))
     role = min(roles)
     text = f'permit (principal, action == Action::"see", resource) when {{ principal in [Role::"{role}"] }};'
-    policies = cedar.policy_set(cedar.parse(text, "see"))
+    policies = cedar.policy_set(cedar_text.parse(text, "see"))
     parents: list[Json] = [uid("Role", each) for each in sorted(roles)]
     facts = entity("Agent", "a", {"id": "a", "scopes": [], "audiences": []}, parents)
     held = cedar.entities(json.dumps([facts]), of)

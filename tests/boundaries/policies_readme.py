@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from nonsuch.kernel.cedar import Policy, parse
+from nonsuch.kernel.cedar_text import Policy, parse
 
 POLICIES: Final = Path(__file__).resolve().parents[2] / "policies"
 PAGE: Final = POLICIES / "README.md"

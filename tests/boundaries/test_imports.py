@@ -19,11 +19,22 @@ def words(text: str) -> frozenset[str]:
 
 # The kernel, bottom first. A module imports what stands to its left or in a line before.
 KERNEL: Final = (
-    ("strict_json", "policy_text", "codes", "model", "errors", "audit"),
-    ("declare", "shapes", "schema", "signatures"),
-    ("catalog", "steps"),
-    ("boot", "compile", "cedar", "places", "links"),
-    ("policies", "loader", "judge"),
+    (
+        "strict_json",
+        "seal",
+        "uri_template",
+        "policy_text",
+        "codes",
+        "content",
+        "asks",
+        "model",
+        "errors",
+        "audit",
+    ),
+    ("client", "declare", "shapes", "schema", "form", "signatures"),
+    ("catalog", "line", "steps"),
+    ("boot_content", "boot", "compile", "cedar_text", "cedar", "cedar_parts", "places", "links"),
+    ("policies", "reading", "confinement", "own_types", "validation", "loader", "judge"),
     ("view",),
     ("gates",),
 )
@@ -46,18 +57,23 @@ TRANSLATES: Final = ("adapters/wire.py", "adapters/mcp/", "adapters/http/", "ada
 # The whole of what they take from outside. None of these modules acts when it is imported or called,
 # but for the names in ACTS: a clock, randomness, files, the console, an import that no test can read.
 DECIDING_STDLIB: Final = words(
-    "__future__ codecs collections.abc dataclasses datetime decimal enum functools hashlib inspect itertools"
-    " json math pathlib re types typing uuid"
+    "__future__ base64 binascii bisect codecs collections.abc dataclasses datetime decimal difflib enum functools"
+    " hashlib hmac inspect itertools json math pathlib re types typing urllib.parse uuid"
 )
-TRANSLATING_STDLIB: Final = DECIDING_STDLIB | {"base64", "binascii", "logging", "urllib.parse"}
-LIBRARIES: Final = frozenset({"pydantic", "pydantic.fields", "pydantic_core"})
+TRANSLATING_STDLIB: Final = DECIDING_STDLIB | {"logging"}
+LIBRARIES: Final = frozenset({"pydantic", "pydantic.dataclasses", "pydantic.fields", "pydantic_core"})
 ACTS: Final = words(
     "now utcnow today uuid1 uuid4 open print eval exec __import__ read_text read_bytes write_text write_bytes"
     " iterdir glob rglob exists is_file is_dir stat mkdir unlink cwd home"
 )
 
-# Libraries that one module speaks to for everybody.
-ONE_IMPORTER: Final = {"cedarpy": "kernel/cedar.py", "jsonschema_rs": "kernel/schema.py"}
+# Libraries that named modules speak to for everybody; one of them alone asks the engine for a decision.
+IMPORTERS: Final = {
+    "cedarpy": ("kernel/cedar.py", "kernel/cedar_text.py", "kernel/cedar_parts.py"),
+    "jsonschema_rs": ("kernel/schema.py",),
+}
+DECIDER: Final = "kernel/cedar.py"
+DECISIONS: Final = frozenset({"is_authorized", "is_authorized_batch"})
 
 OWN_NAMES: Final = frozenset({"nonsuch", "kernel", "adapters", "policies"})
 
@@ -141,7 +157,7 @@ def nothing_from_outside_that_acts(tree: Tree) -> list[str]:
 
 
 def _allowed(importer: str) -> frozenset[str]:
-    own = {library for library, only in ONE_IMPORTER.items() if only == importer}
+    own = {library for library, only in IMPORTERS.items() if importer in only}
     if importer.startswith(DECIDES):
         return DECIDING_STDLIB | LIBRARIES | own
     return TRANSLATING_STDLIB | LIBRARIES
@@ -166,12 +182,22 @@ def _loaded(node: ast.AST) -> str | None:
     return node.attr if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) else None
 
 
-def one_importer(tree: Tree) -> list[str]:
-    """One module speaks to the policy engine, and one to the schema validator."""
+def few_importers(tree: Tree) -> list[str]:
+    """Named modules speak to the policy engine, and one to the schema validator."""
     return [
-        f"{each}; only {ONE_IMPORTER[_top(each)]} may"
+        f"{each}; only {', '.join(IMPORTERS[_top(each)])} may"
         for each in imports(tree)
-        if not each.relative and ONE_IMPORTER.get(_top(each), each.importer) != each.importer
+        if not each.relative and each.importer not in IMPORTERS.get(_top(each), (each.importer,))
+    ]
+
+
+def one_asks_for_decisions(tree: Tree) -> list[str]:
+    """Of the modules that speak to the engine one alone asks it what is allowed."""
+    nodes = ((path, node) for path, source in sorted(tree.items()) for node in ast.walk(ast.parse(source)))
+    return [
+        f"{path}:{line_of(node)} uses {name}; only {DECIDER} may"
+        for path, node in nodes
+        if (name := _loaded(node)) in DECISIONS and path != DECIDER
     ]
 
 
@@ -219,8 +245,13 @@ def test_the_kernel_and_the_translators_call_for_no_effect() -> None:
     assert no_call_for_an_effect(without_effects(package())) == []
 
 
-def test_the_policy_engine_and_the_validator_have_one_importer_each() -> None:
-    assert one_importer(package()) == []
+def test_the_policy_engine_and_the_validator_have_named_importers() -> None:
+    assert few_importers(package()) == []
+
+
+def test_one_module_asks_for_decisions() -> None:
+    assert one_asks_for_decisions(package()) == []
+    assert DECISIONS & {_loaded(node) for node in ast.walk(ast.parse(package()[DECIDER]))}
 
 
 def test_importing_a_package_runs_no_code() -> None:
@@ -359,16 +390,31 @@ BROKEN: Final[list[tuple[Rule, Tree, list[str]]]] = [
         ],
     ),
     (
-        one_importer,
+        few_importers,
         {
             "kernel/cedar.py": "import cedarpy",
+            "kernel/cedar_parts.py": "from cedarpy import pst",
             "kernel/judge.py": "from cedarpy import is_authorized",
             "adapters/edge/run.py": "import cedarpy.pst\nimport jsonschema_rs",
         },
         [
-            "adapters/edge/run.py:1 imports cedarpy.pst; only kernel/cedar.py may",
+            "adapters/edge/run.py:1 imports cedarpy.pst; "
+            "only kernel/cedar.py, kernel/cedar_text.py, kernel/cedar_parts.py may",
             "adapters/edge/run.py:2 imports jsonschema_rs; only kernel/schema.py may",
-            "kernel/judge.py:1 imports cedarpy; only kernel/cedar.py may",
+            "kernel/judge.py:1 imports cedarpy; "
+            "only kernel/cedar.py, kernel/cedar_text.py, kernel/cedar_parts.py may",
+        ],
+    ),
+    (
+        one_asks_for_decisions,
+        {
+            "kernel/cedar.py": "import cedarpy\ncedarpy.is_authorized",
+            "kernel/cedar_parts.py": "import cedarpy\ncedarpy.is_authorized_batch",
+            "kernel/cedar_text.py": "from cedarpy import is_authorized",
+        },
+        [
+            "kernel/cedar_parts.py:2 uses is_authorized_batch; only kernel/cedar.py may",
+            "kernel/cedar_text.py:1 uses is_authorized; only kernel/cedar.py may",
         ],
     ),
     (
@@ -410,6 +456,8 @@ def test_a_tree_in_order_is_told_nothing() -> None:
         "adapters/edge/run.py": "from ..mcp import server",
         "adapters/demo/app.py": "from ... import asgi",
     }
-    assert [told for rule in (layers, relative, one_importer, markers_are_empty) for told in rule(tree)] == []
+    assert [
+        told for rule in (layers, relative, few_importers, markers_are_empty) for told in rule(tree)
+    ] == []
     quiet = without_effects(tree)
     assert [*nothing_from_outside_that_acts(quiet), *no_call_for_an_effect(quiet)] == []

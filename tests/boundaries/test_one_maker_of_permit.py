@@ -38,6 +38,8 @@ COPIES: Final = {
     "kernel/boot.py": "a declared action, under the name that the app gives it",
     "kernel/model.py": "a principal, while it is built",
     "kernel/cedar.py": "a node of a policy, under our own id",
+    "kernel/cedar_text.py": "a node of a policy, under our own id, its slots filled",
+    "kernel/cedar_parts.py": "a node of a policy, with other conditions or an other id",
     "adapters/edge/audit.py": "an audit event, once hidden is told from absent",
 }
 COPIERS: Final = frozenset({"dataclasses", "dataclasses.replace", "copy", "pickle", "copyreg", "marshal"})

@@ -13,8 +13,9 @@ import cedarpy
 import pytest
 from cedarpy import pst
 
-from nonsuch.kernel import cedar
-from nonsuch.kernel.cedar import Decision, Policy, PolicyRefused
+from nonsuch.kernel import cedar, cedar_text
+from nonsuch.kernel.cedar import Decision
+from nonsuch.kernel.cedar_text import Policy, PolicyRefused
 from nonsuch.kernel.shapes import entity, uid
 
 SCHEMA = """
@@ -38,7 +39,7 @@ NO_ARGUMENTS = '{"args": {}}'
 def decided(
     *sources: str, context: str = NO_ARGUMENTS, principal: Any = AGENT, action: str = "act"
 ) -> Decision:
-    policies = [policy for source in sources for policy in cedar.parse(source, f"f{sources.index(source)}")]
+    policies = [policy for source in sources for policy in cedar_text.parse(source, f"f{sources.index(source)}")]
     return cedar.decide(principal, action, POST, context, cedar.policy_set(policies), HELD, OF)
 
 
@@ -194,7 +195,7 @@ def test_a_policy_that_determines_is_named_by_its_whole_id(ident: str) -> None:
 
 
 def parsed(text: str) -> Policy:
-    (policy,) = cedar.parse(text, "here.cedar")
+    (policy,) = cedar_text.parse(text, "here.cedar")
     return policy
 
 
@@ -203,7 +204,7 @@ def test_a_policy_has_its_own_id_or_its_place() -> None:
         'permit(principal, action, resource); @id("own") @reason("why") permit(principal, action, resource);'
     )
     text += '@id("") forbid(principal, action, resource);'
-    found = cedar.parse(text, "here.cedar")
+    found = cedar_text.parse(text, "here.cedar")
     assert [(each.id, each.permit) for each in found] == [
         ("here.cedar#0", True),
         ("own", True),
@@ -214,7 +215,7 @@ def test_a_policy_has_its_own_id_or_its_place() -> None:
 
 def test_twelve_policies_keep_their_order() -> None:
     text = "".join(f'@n("{number}") permit(principal, action, resource);' for number in range(12))
-    found = cedar.parse(text, "f")
+    found = cedar_text.parse(text, "f")
     assert [each.annotations["n"] for each in found] == [str(number) for number in range(12)]
     assert [each.id for each in found] == [f"f#{number}" for number in range(12)]
 
@@ -257,7 +258,7 @@ def test_an_action_head_is_a_set_of_names(head: str, actions: set[str] | None, e
 )
 def test_what_does_not_parse_is_refused(text: str) -> None:
     with pytest.raises(PolicyRefused):
-        cedar.parse(text, "f")
+        cedar_text.parse(text, "f")
 
 
 @pytest.mark.parametrize(
@@ -265,7 +266,7 @@ def test_what_does_not_parse_is_refused(text: str) -> None:
 )
 def test_a_template_is_refused(head: str) -> None:
     with pytest.raises(PolicyRefused, match="is a template, which nothing links"):
-        cedar.parse(f"permit({head});", "f")
+        cedar_text.parse(f"permit({head});", "f")
 
 
 def test_a_slot_outside_a_template_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -286,11 +287,11 @@ def test_a_slot_outside_a_template_is_refused(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr("cedarpy.policies_to_pst", to_pst)
     with pytest.raises(PolicyRefused, match="a slot stands in a policy that is no template"):
-        cedar.parse("permit(principal, action, resource);", "f")
+        cedar_text.parse("permit(principal, action, resource);", "f")
 
 
 def test_no_text_is_no_policies() -> None:
-    assert cedar.parse("", "f") == cedar.parse("// only a comment\n", "f") == []
+    assert cedar_text.parse("", "f") == cedar_text.parse("// only a comment\n", "f") == []
 
 
 def test_what_is_no_schema_is_refused() -> None:
@@ -312,7 +313,7 @@ def test_the_strict_validator_names_our_policies() -> None:
 def test_facts_join_the_entities_that_are_held() -> None:
     caller = cedar.entities(json.dumps([entity("Agent", "a", {"id": "a"})]), OF)
     both = cedar.with_entity(caller, json.dumps(entity("Post", "1", {**FACTS, "n": 1})), OF)
-    policies = cedar.policy_set(cedar.parse(YES + forbid("resource.n + 1 > 5"), "f"))
+    policies = cedar.policy_set(cedar_text.parse(YES + forbid("resource.n + 1 > 5"), "f"))
     assert cedar.decide(AGENT, "act", POST, NO_ARGUMENTS, policies, both, OF) == Decision(True, ("yes",))
     assert cedar.decide(AGENT, "act", POST, NO_ARGUMENTS, policies, caller, OF) == Decision(
         False, (), ("no",)

@@ -17,8 +17,9 @@ from typing import Any, Final
 
 import pytest
 
-from nonsuch.kernel import cedar
-from nonsuch.kernel.cedar import Decision, Key, Policy
+from nonsuch.kernel import cedar, cedar_text
+from nonsuch.kernel.cedar import Decision
+from nonsuch.kernel.cedar_text import Key, Policy
 from nonsuch.kernel.policies import Index
 
 SMOKE: Final = Path(__file__).resolve().parents[1] / "vectors" / "cedar_corpus"
@@ -47,8 +48,8 @@ def run(root: Path, path: Path, tally: Tally) -> None:
         (root / case[name]).read_text("utf-8") for name in ("policies", "entities", "schema")
     )
     try:
-        policies = cedar.parse(text, "policy")
-    except cedar.PolicyRefused as refusal:  # deeper than we take, or an extension that the tree cannot hold
+        policies = cedar_text.parse(text, "policy")
+    except cedar_text.PolicyRefused as refusal:  # deeper than we take, or an extension that the tree cannot hold
         tally.left[type(refusal).__name__] += len(case["requests"])
         return
     of = cedar.schema(schema)

@@ -12,7 +12,7 @@ from pydantic import BaseModel, create_model
 
 from nonsuch import Registry, audience, can, expose, grant, tool
 from nonsuch.adapters.edge.policies import base
-from nonsuch.kernel import cedar
+from nonsuch.kernel import cedar, cedar_text
 from nonsuch.kernel.catalog import Catalog
 from nonsuch.kernel.compile import (
     PolicySource,
@@ -167,10 +167,10 @@ def test_any_names_that_boot_admits_parse_and_come_back(roles: set[str], verbs: 
     }
     given = [grant(role, each) for role in sorted(roles) for each in permissions]
     catalog = catalog_of(tools=tools, grants=given)
-    granted = [cedar.parse(each.text, each.origin)[0] for each in grant_policies(catalog)]
+    granted = [cedar_text.parse(each.text, each.origin)[0] for each in grant_policies(catalog)]
     expected = {(("Role", role), frozenset({each})) for role in roles for each in permissions}
     assert {(each.principal, each.actions) for each in granted} == expected
-    (seen,) = [cedar.parse(each.text, each.origin)[0] for each in audience_policies(catalog)]
+    (seen,) = [cedar_text.parse(each.text, each.origin)[0] for each in audience_policies(catalog)]
     assert seen.resource == ("Audience", "roles:" + "|".join(sorted(roles)))
     against = cedar.schema(entry_schema(principal_schema(catalog, base()), catalog.entries))
     assert cedar.invalid(granted, against) == []
@@ -212,7 +212,7 @@ def test_the_shipped_policies_are_the_two_gates() -> None:
     heads = [
         (each.id, each.actions)
         for source in base().policies
-        for each in cedar.parse(source.text, source.origin)
+        for each in cedar_text.parse(source.text, source.origin)
     ]
     assert heads == [
         ("nonsuch.visibility.everyone", frozenset({"see"})),

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from nonsuch.kernel.compile import PolicySource
 from nonsuch.kernel.errors import Fault, fault
 from nonsuch.kernel.links import Link, read_links
-from nonsuch.kernel.policy_text import Place
-from nonsuch.kernel.shapes import quoted, uid
+from nonsuch.kernel.policy_text import Place, quoted
+from nonsuch.kernel.shapes import uid
 
 
 def read(text: str) -> tuple[list[Link], list[Fault]]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from nonsuch.kernel.cedar import PolicyTooDeep, check_nesting, parse
+from nonsuch.kernel.cedar_text import PolicyTooDeep, check_nesting, parse
 from nonsuch.kernel.policy_text import MAX_NESTING
 
 MANY = 10_000
@@ -67,14 +67,14 @@ HIDDEN = {
 
 PROGRAM = """
 import json, sys, threading
-from nonsuch.kernel import cedar
+from nonsuch.kernel import cedar, cedar_text
 stack, texts = json.load(sys.stdin)
 told = {}
 def main():
     for name, text in texts.items():
         try:
-            told[name] = f"{len(cedar.parse(text, 'f'))} parsed"
-        except cedar.PolicyRefused as refusal:
+            told[name] = f"{len(cedar_text.parse(text, 'f'))} parsed"
+        except cedar_text.PolicyRefused as refusal:
             told[name] = "refused"
 if stack:
     threading.stack_size(stack * 1024)
@@ -185,14 +185,14 @@ def test_the_line_is_told() -> None:
 
 DECIDING = """
 import json, sys, threading
-from nonsuch.kernel import cedar
+from nonsuch.kernel import cedar, cedar_text
 of = cedar.schema(
     'entity Agent; entity Server; action "x" appliesTo { principal: [Agent], resource: [Server] };'
 )
 text = '@id("yes") permit(principal, action, resource);'
 text += '@id("no") forbid(principal, action, resource) when { %s };'
 condition = "(" * 28 + "true" + ")" * 28 + " && (if true then {a: [true].contains(true)}.a else false)"
-policies = cedar.policy_set(cedar.parse(text % condition, "f"))
+policies = cedar.policy_set(cedar_text.parse(text % condition, "f"))
 held = cedar.entities("[]", of)
 told = {}
 def main(stack):

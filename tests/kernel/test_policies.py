@@ -19,9 +19,10 @@ from pydantic import BaseModel
 
 from nonsuch import Agent, BootError, Human, Principal, Registry, can, expose, grant
 from nonsuch.adapters.edge import policies as files
-from nonsuch.kernel import cedar
+from nonsuch.kernel import cedar, cedar_text
 from nonsuch.kernel.catalog import Catalog
-from nonsuch.kernel.cedar import Decision, Policy
+from nonsuch.kernel.cedar import Decision
+from nonsuch.kernel.cedar_text import Policy
 from nonsuch.kernel.compile import PolicySource
 from nonsuch.kernel.errors import Fault, fault
 from nonsuch.kernel.loader import Sources
@@ -337,7 +338,7 @@ def test_the_policies_about_an_entry_are_those_whose_action_head_covers_it(tmp_p
 
 def test_an_exact_head_on_a_permission_is_about_no_entry() -> None:
     """`==` names one action and not the group. Boot refuses such a policy; no call would find it."""
-    exact = cedar.parse(policy('action == Action::"post:publish"'), "f")
+    exact = cedar_text.parse(policy('action == Action::"post:publish"'), "f")
     entry = next(each for each in catalog().entries if each.name == "publish")
     assert Policies((), (), exact).about(entry).policies == ()
 
@@ -345,7 +346,7 @@ def test_an_exact_head_on_a_permission_is_about_no_entry() -> None:
 def test_an_index_reads_what_any_of_its_policies_reads() -> None:
     def index(*conditions: str) -> Index:
         texts = "".join(policy('action in Action::"any"', ident=each, when=each) for each in conditions)
-        return Index(cedar.parse(texts, "f"))
+        return Index(cedar_text.parse(texts, "f"))
 
     assert index().reads() == frozenset()
     assert index("context.args.a == 1", "context.args.b == 1").reads() == frozenset({"a", "b"})
@@ -354,7 +355,7 @@ def test_an_index_reads_what_any_of_its_policies_reads() -> None:
 
 def test_only_entities_that_a_head_names_are_named() -> None:
     heads = ['principal == Agent::"a"', 'principal in Role::"r"', "principal is Human", "principal"]
-    index = Index(cedar.parse("".join(f"permit({head}, action, resource);" for head in heads), "f"))
+    index = Index(cedar_text.parse("".join(f"permit({head}, action, resource);" for head in heads), "f"))
     keys = [("Agent", "a"), ("Agent", "b"), ("Role", "r"), ("Human",)]
     assert [index.named(key) for key in keys] == [("Agent", "a"), None, ("Role", "r"), None]
 
@@ -415,7 +416,7 @@ CALLERS = st.builds(Agent, st.sampled_from("abc"), roles=ROLES) | st.builds(
 
 
 def policies_of(heads: Iterable[tuple[str, str, str, str]]) -> list[Policy]:
-    return cedar.parse(
+    return cedar_text.parse(
         "".join(
             f'@id("p{number}") {effect}({principal}, action, {resource}) when {{ {condition} }};'
             for number, (effect, principal, resource, condition) in enumerate(heads)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nonsuch.kernel import cedar
+from nonsuch.kernel import cedar_text
 from nonsuch.kernel.policy_text import (
     MAX_LINKS,
     MAX_NESTING,
@@ -219,4 +219,4 @@ SYNTAX = [
 def test_the_engines_own_parser_is_asked_where_it_stumbles(marked: str) -> None:
     text = marked.replace("‸", "")
     (statement,) = statements(text)
-    assert first_unexpected(text, statement, cedar.ends_early) == marked.index("‸")
+    assert first_unexpected(text, statement, cedar_text.ends_early) == marked.index("‸")

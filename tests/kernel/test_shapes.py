@@ -20,7 +20,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, create_model
 
-from nonsuch.kernel import cedar
+from nonsuch.kernel import cedar, cedar_text
+from nonsuch.kernel.policy_text import quoted
 from nonsuch.kernel.shapes import (
     LONG_MAX,
     LONG_MIN,
@@ -30,7 +31,6 @@ from nonsuch.kernel.shapes import (
     encode_fields,
     entity,
     fields_of,
-    quoted,
     record_text,
     shape_of,
     uid,
@@ -319,7 +319,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 def test_a_quoted_text_reads_back_as_itself(text: str) -> None:
     literal = quoted(text)
     assert literal.isprintable()
-    (policy,) = cedar.parse(f"@id({literal}) permit(principal, action, resource == Post::{literal});", "here")
+    (policy,) = cedar_text.parse(f"@id({literal}) permit(principal, action, resource == Post::{literal});", "here")
     assert policy.resource == ("Post", text)
     assert policy.id == (text or "here#0")
 
@@ -329,7 +329,7 @@ def test_a_quoted_text_names_an_attribute(text: str) -> None:
     source = (
         f'permit(principal, action == Action::"x", resource) when {{ context.args[{quoted(text)}] == 1 }};'
     )
-    (policy,) = cedar.parse(source, "here")
+    (policy,) = cedar_text.parse(source, "here")
     assert policy.reads == frozenset({text})
 
 
@@ -426,7 +426,7 @@ def engine(name: str) -> tuple[cedar.Schema, cedar.PolicySlice]:
     )
     forbids = f'@id("no") forbid(principal, action, resource) when {{ {RULES[name][0]} }};'
     source = '@id("yes") permit(principal, action, resource);' + forbids
-    policies = cedar.parse(source, "here")
+    policies = cedar_text.parse(source, "here")
     assert cedar.invalid(policies, schema) == []
     return schema, cedar.policy_set(policies)
 
@@ -454,7 +454,7 @@ def test_no_input_switches_a_policy_off(name: str, sent: Sent) -> None:
 def test_the_smuggled_escape_would_switch_a_policy_off_if_it_were_passed_as_it_came() -> None:
     """The control: the engine reads escapes, so that the property above has something to hold off."""
     policies = cedar.policy_set(
-        cedar.parse(
+        cedar_text.parse(
             '@id("yes") permit(principal, action, resource);'
             '@id("no") forbid(principal, action, resource) when { resource.text == "forbidden" };',
             "here",

@@ -17,9 +17,9 @@ import cedarpy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nonsuch.kernel import cedar
+from nonsuch.kernel import cedar, cedar_text
 from nonsuch.kernel.catalog import ANY
-from nonsuch.kernel.cedar import Key, Policy
+from nonsuch.kernel.cedar_text import Key, Policy
 from nonsuch.kernel.policies import Index, Policies
 
 from ..rules import Caller
@@ -64,7 +64,7 @@ def test_the_policies_about_a_tool_are_those_whose_head_covers_it(held: Set) -> 
     """No fewer, and no more: an exact head on a permission is about no tool."""
     exact = Line("", "permit", Head(), ("doc:look",), True, Head())
     lines = numbered((*held.lines, exact)).lines
-    policies = Policies((), (), cedar.parse("\n".join(line.text for line in lines), "own"))
+    policies = Policies((), (), cedar_text.parse("\n".join(line.text for line in lines), "own"))
     for tool in TOOLS:
         about = policies.about(shelf.entries()[tool.name]).policies
         assert sorted(each.id for each in about) == sorted(line.id for line in lines if line.covers(tool))
@@ -204,7 +204,7 @@ def test_the_index_answers_as_the_whole_set_over_any_hierarchy(
         f" when {{ {when} }};"
         for at, (effect, head, on, when) in enumerate(texts)
     )
-    policies = cedar.parse(text, "own")
+    policies = cedar_text.parse(text, "own")
     known = entities(graph, n)
     sliced = Index(policies).slice([("U",), *above(graph, who)], [("R",), *above(graph, over)])
     assert len({each.id for each in sliced}) == len(sliced)
@@ -214,5 +214,5 @@ def test_the_index_answers_as_the_whole_set_over_any_hierarchy(
 def test_a_slice_drops_what_cannot_apply() -> None:
     """Or what is said above would hold of an index that drops nothing."""
     text = "\n".join(f'permit (principal in G::"{at}", action, resource == R::"{at}");' for at in range(200))
-    sliced = Index(cedar.parse(text, "own")).slice([("U",), ("U", "x"), ("G", "7")], [("R",), ("R", "7")])
+    sliced = Index(cedar_text.parse(text, "own")).slice([("U",), ("U", "x"), ("G", "7")], [("R",), ("R", "7")])
     assert [each.id for each in sliced] == ["own#7"]

@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nonsuch.kernel import cedar
+from nonsuch.kernel import cedar, cedar_text
 from nonsuch.kernel.audit import ToolCall, tool_call
 
 from .. import rules
@@ -226,7 +226,7 @@ def wide(name: str) -> str:
 def judged_when_it_cannot_be() -> cedar.Decision:
     """Ask about a context that is not of the schema's type, under a policy that permits everything."""
     of = cedar.schema("entity U; action a appliesTo { principal: [U], resource: [U], context: { n: Long } };")
-    policies = cedar.policy_set(cedar.parse('permit (principal, action == Action::"a", resource);', "all"))
+    policies = cedar.policy_set(cedar_text.parse('permit (principal, action == Action::"a", resource);', "all"))
     one = {"type": "U", "id": "u"}
     return cedar.decide(one, "a", one, '{"n": "x"}', policies, cedar.entities("[]", of), of)
 

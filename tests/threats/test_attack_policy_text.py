@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nonsuch import App, Registry, can, expose
-from nonsuch.kernel.cedar import PolicyRefused, parse_one
+from nonsuch.kernel.cedar_text import PolicyRefused, parse_one
 from nonsuch.kernel.model import PolicyDenied
 
 from ..kernel.trial import EDITOR, boot, called, folder

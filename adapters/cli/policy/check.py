@@ -8,10 +8,10 @@ from typing import Any
 
 from rich.console import Console
 
-from ....kernel.errors import BootError, Fault
-from ..locate import apps, one
-from ..options import AsJson, Module, Server
-from ..render import FINDINGS, FINE, Refused, Result
+from ....kernel.errors import Fault
+from ..locate import only
+from ..options import ASKED, Asked
+from ..render import FINDINGS, FINE, Result
 from ..rules import checked
 
 
@@ -19,9 +19,7 @@ def check(
     directory: Path | None = None,
     /,
     *,
-    app: Module = None,
-    server: Server = None,
-    json: AsJson = False,
+    asked: Asked = ASKED,
 ) -> Result:
     """Find every fault of the policies of an app.
 
@@ -30,16 +28,10 @@ def check(
     directory
         Policies to check instead of the app's own.
     """
-    del json
-    try:
-        chosen = apps(app) if server is None else (one(app, server),)
-        if directory is not None and len(chosen) > 1:
-            raise Refused(
-                "X_CLI_USAGE", f"the module exports {len(chosen)} apps", "choose one with `--server`"
-            )
-        found = [checked(each, directory) for each in chosen]
-    except BootError as refusal:
-        return result(refusal.faults, (), 0)
+    chosen = asked.declared()
+    if directory is not None:
+        only(chosen)
+    found = [checked(each, directory) for each in chosen]
     faults = [fault for each in found for fault in each.faults]
     warnings = [fault for each in found for fault in each.warnings]
     return result(faults, warnings, sum(len(each.all) for each in found))

@@ -17,8 +17,8 @@ from ....kernel.judge import Judge
 from ....kernel.model import Agent
 from ...analysis.attempts import attempt
 from ...analysis.matrix import Cell, changed, who
-from ..locate import one
-from ..options import AsJson, Module, Server
+from ..locate import only
+from ..options import ASKED, Asked
 from ..render import FINDINGS, FINE, Result
 from ..rules import Rules, rules_of
 from .requests import Maker, Request, pool
@@ -49,9 +49,7 @@ def diff(
         int, Parameter(help="requests made up for each tool", validator=validators.Number(gte=0, lte=100_000))
     ] = 300,
     seed: Annotated[int, Parameter(help="the same seed makes up the same requests")] = 0,
-    app: Module = None,
-    server: Server = None,
-    json: AsJson = False,
+    asked: Asked = ASKED,
 ) -> Result:
     """Show what two sets of policies decide differently for this app. Exits with 1 if anything does.
 
@@ -62,10 +60,9 @@ def diff(
     new
         Directory of the policies as they shall be.
     """
-    del json
-    chosen = one(app, server)
-    before, after = rules_of(chosen, old), rules_of(chosen, new)
-    catalog = chosen.kernel.catalog
+    about = only(asked.declared())
+    before, after = rules_of(about, old), rules_of(about, new)
+    catalog = about.catalog
     texts = _texts(before, after)
     cells = changed(
         who(catalog, before.base, before.policies),

@@ -12,10 +12,8 @@ from ....kernel.model import Agent, Call, Principal
 from ...analysis.explain import Explainer, Explanation
 from ...analysis.witness import Condition, Considered, Verdict
 from ..caller import entry_of, facts, known, names, principal, record
-from ..locate import one
-from ..options import AsJson, Module, Server
+from ..options import ASKED, Asked
 from ..render import FINDINGS, FINE, Result
-from ..rules import rules_of
 from .words import Told, tell
 
 _MARK = {"true": "yes", "false": "NO", "error": "ERR", "unknown": "?"}
@@ -38,16 +36,13 @@ def explain(
         bool,
         Parameter(name="--human", negative="--agent", help="a person instead of an agent that acts for one"),
     ] = False,
-    app: Module = None,
-    server: Server = None,
-    json: AsJson = False,
+    asked: Asked = ASKED,
 ) -> Result:
     """Say which gate decides a call, what every policy about it says, and what would have to change.
 
     Exits with 1 where the call is refused or cannot be decided.
     """
-    del json
-    rules = rules_of(one(app, server))
+    rules = asked.rules()
     catalog = rules.catalog
     roles = known("role", names(as_), catalog.roles)
     held = _scopes(scopes, catalog.scopes, human=human)

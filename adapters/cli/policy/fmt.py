@@ -13,7 +13,7 @@ from typing import Annotated, Final, Literal
 from cyclopts import Parameter
 from rich.console import Console
 
-from ....kernel import cedar
+from ....kernel import cedar_text
 from ..options import AsJson
 from ..render import FINDINGS, FINE, Refused, Result
 
@@ -70,16 +70,16 @@ def _formatted(path: Path) -> _File:
         after = formatted(before)
     except (OSError, UnicodeDecodeError) as refusal:
         return _File(path, "refused", type(refusal).__name__)
-    except cedar.PolicyRefused as refusal:
+    except cedar_text.PolicyRefused as refusal:
         return _File(path, "refused", " ".join(str(refusal).split()))
     return _File(path, "formatted" if before == after else "changed", text=after)
 
 
 def formatted(before: str) -> str:
     """Return policy text in the engine's format. Raises: PolicyRefused, also if anything would get lost."""
-    after = cedar.formatted(before) if before.strip() else before
+    after = cedar_text.formatted(before) if before.strip() else before
     if comments(before) != comments(after):
-        raise cedar.PolicyRefused("formatting it would lose a comment")
+        raise cedar_text.PolicyRefused("formatting it would lose a comment")
     return after
 
 

@@ -13,9 +13,9 @@ from typing import Any, Final, cast
 
 from pydantic import BaseModel, ValidationError
 
-from ....kernel import cedar
+from ....kernel import cedar_parts
 from ....kernel.catalog import Catalog, Entry
-from ....kernel.cedar import Policy
+from ....kernel.cedar_text import Policy
 from ....kernel.model import Call, Human, Principal
 from ....kernel.schema import InputBroken, Invalid
 from ....kernel.strict_json import Json
@@ -58,7 +58,7 @@ def pool(policies: Iterable[Policy]) -> Pool:
         strings |= {
             key[1] for key in (policy.principal, policy.resource) if len(key) == 2 and key[0] != "Role"
         }
-        for text, _ in cedar.conditions(policy):
+        for text, _ in cedar_parts.conditions(policy):
             for entity, string, number in _LITERAL.findall(text):
                 if number:
                     integers |= {int(number) - 1, int(number), int(number) + 1, -int(number)}

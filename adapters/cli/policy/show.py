@@ -7,13 +7,12 @@ from typing import Annotated, Any, Final, Literal
 from cyclopts import Parameter
 from rich.console import Console
 
-from ....kernel import cedar
-from ....kernel.cedar import Policy
+from ....kernel import cedar, cedar_text
+from ....kernel.cedar_text import Policy
 from ...analysis.condition_text import tidy_policy
-from ..locate import one
-from ..options import AsJson, Module, Server
+from ..options import ASKED, Asked
 from ..render import Refused, Result
-from ..rules import Rules, rules_of
+from ..rules import Rules
 
 GateName = Literal["visibility", "scope", "policy"]
 _GATES: Final[tuple[GateName, ...]] = ("visibility", "scope", "policy")
@@ -24,9 +23,7 @@ def show(
     /,
     *,
     gate: Annotated[GateName | None, Parameter(help="only the policies of one gate")] = None,
-    app: Module = None,
-    server: Server = None,
-    json: AsJson = False,
+    asked: Asked = ASKED,
 ) -> Result:
     """Print every policy as it was compiled, with the place it comes from.
 
@@ -35,8 +32,7 @@ def show(
     ident
         The id of one policy.
     """
-    del json
-    rules = rules_of(one(app, server))
+    rules = asked.rules()
     found: list[tuple[GateName, Policy]] = [
         (name, policy)
         for name in _GATES
@@ -67,7 +63,7 @@ def _of(rules: Rules, gate: GateName) -> tuple[Policy, ...]:
 
 def text(policy: Policy) -> str:
     """Return a policy as Cedar text for people."""
-    return cedar.formatted(tidy_policy(str(cedar.policy_set([policy]))))
+    return cedar_text.formatted(tidy_policy(str(cedar.policy_set([policy]))))
 
 
 def described(gate: GateName, policy: Policy) -> dict[str, Any]:

@@ -10,11 +10,10 @@ from typing import Any, Final
 from rich.console import Console
 from rich.text import Text
 
-from ....kernel.cedar import Policy
+from ....kernel.cedar_text import Policy
 from ...analysis.attempts import attempt
 from ...analysis.explain import Explainer
-from ..locate import one
-from ..options import AsJson, Module, Server
+from ..options import ASKED, Asked
 from ..render import FINDINGS, FINE, Refused, Result, table
 from ..rules import rules_of
 from .tables import CODE, Broken, Case, read
@@ -35,9 +34,7 @@ def run_tables(
     directory: Path | None = None,
     /,
     *,
-    app: Module = None,
-    server: Server = None,
-    json: AsJson = False,
+    asked: Asked = ASKED,
 ) -> Result:
     """Run decision tables against the policies of an app. Exits with 1 if a row fails or cannot be read.
 
@@ -46,8 +43,7 @@ def run_tables(
     directory
         Tables, or one table, instead of `tests` in the directory of the app's policies.
     """
-    del json
-    chosen = one(app, server)
+    chosen = asked.one()
     rules = rules_of(chosen)
     place = directory or _beside(chosen.policies_dir)
     if not place.exists():

@@ -13,8 +13,7 @@ from rich.text import Text
 from ...analysis.matrix import NOBODY, Cell, Matrix, Rule
 from ...analysis.matrix import who as matrix_of
 from ..caller import known, names
-from ..locate import one
-from ..options import AsJson, Module, Server
+from ..options import ASKED, Asked
 from ..render import Result, table
 from ..rules import rules_of
 
@@ -30,13 +29,10 @@ def who(
         bool, Parameter(negative="", help="people in a session, not agents that act for them")
     ] = False,
     html: Annotated[Path | None, Parameter(help="write one self-contained page")] = None,
-    app: Module = None,
-    server: Server = None,
-    json: AsJson = False,
+    asked: Asked = ASKED,
 ) -> Result:
     """Show for every role and tool whether it is hidden, which scope it needs, and what permits a call."""
-    del json
-    chosen = one(app, server)
+    chosen = asked.one()
     rules = rules_of(chosen)
     catalog = rules.catalog
     found = matrix_of(

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import difflib
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final
 
 from ....kernel.catalog import Catalog, Entry
 from ....kernel.declare import EVERYONE
 from ....kernel.model import Agent, Principal
-from ...analysis.condition_text import negated
 from ...analysis.explain import Explanation
-from ...analysis.witness import Condition, Considered, Verdict
+from ...analysis.witness import Considered, Verdict
 from ..caller import skeleton
 from ..render import words
-
-_ABSENT: Final = "absent"
+from .sentences import because, named, sentence, unwanted, wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +155,7 @@ def _reasons(found: Explanation, policies: tuple[str, ...]) -> Iterator[str]:
     first = found.verdicts[0].considered if found.verdicts else ()
     for each in first:
         if each.policy.id in policies:
-            yield from (f"{_sentence(part)}" for part in each.conditions if part.holds == "true")
+            yield from (f"{sentence(part)}" for part in each.conditions if part.holds == "true")
 
 
 def _policy(found: Explanation, entry: Entry) -> Told:
@@ -172,7 +168,7 @@ def _policy(found: Explanation, entry: Entry) -> Told:
     refused = next((each for each in found.verdicts if each.holds != "true"), None)
     if refused is None:
         return Told(f"REFUSED ({code or found.attempt.outcome}).")
-    denied = "both the agent and its human are refused" if _all_refused(found) else _party_sentence(refused)
+    denied = "both the agent and its human are refused" if _all_refused(found) else _partysentence(refused)
     head = "POLICY ERROR" if found.attempt.outcome == "policy-error" else "POLICY DENIED"
     kind = entry.resource.name if entry.resource else "resource"
     because = [denied] if len(found.verdicts) > 1 else []
@@ -190,7 +186,7 @@ def _all_refused(found: Explanation) -> bool:
     return all(each.holds != "true" for each in found.verdicts)
 
 
-def _party_sentence(refused: Verdict) -> str:
+def _partysentence(refused: Verdict) -> str:
     if isinstance(refused.party, Agent):
         return "the agent is refused; its human alone would be permitted"
     return "the human is refused, and an agent never exceeds its human"
@@ -201,10 +197,10 @@ def _why(refused: Verdict, entry: Entry) -> Iterator[str]:
     permits = [each for each in refused.considered if each.policy.permit]
     erred = [each for each in refused.considered if each.holds == "error"]
     for each in forbids:
-        yield f"{_named(each)} forbids it{_because(each.conditions)}"
+        yield f"{named(each)} forbids it{because(each.conditions)}"
     for each in erred:
         broken = next(part for part in each.conditions if part.holds == "error")
-        yield f"{_named(each)} cannot be evaluated, which denies: {_sentence(broken)}"
+        yield f"{named(each)} cannot be evaluated, which denies: {sentence(broken)}"
     if any(each.holds == "true" for each in permits):
         if forbids:
             yield "a policy would permit it, but one that forbids always wins"
@@ -213,15 +209,10 @@ def _why(refused: Verdict, entry: Entry) -> Iterator[str]:
         yield f"no policy is about `{entry.permission}`, and what nothing permits is denied"
     for each in permits:
         if not each.applies:
-            yield f"{_named(each)} is about other callers or resources"
+            yield f"{named(each)} is about other callers or resources"
         elif each.holds == "false":
             failing = [part for part in each.conditions if part.holds == "false"]
-            yield f"{_named(each)} does not permit it{_because(failing)}"
-
-
-def _because(parts: Iterable[Condition]) -> str:
-    told = " and ".join(_sentence(part) for part in parts)
-    return f", because {told}" if told else ", whatever is asked"
+            yield f"{named(each)} does not permit it{because(failing)}"
 
 
 def _changes(refused: Verdict, entry: Entry) -> Iterator[str]:
@@ -251,38 +242,6 @@ def _no_org(refused: Verdict) -> Iterator[str]:
 def _roles(found: Explanation) -> Iterator[str]:
     if found.helps:
         yield f"with the role {words(found.helps, 'or')} the same call would be permitted"
-
-
-def _named(each: Considered) -> str:
-    reason = each.policy.annotations.get("reason")
-    return f"`{each.policy.id}` ({each.policy.where}{f'; it says: {reason}' if reason else ''})"
-
-
-def _sentence(part: Condition) -> str:
-    """Return what the engine says of a part, with the values it read."""
-    inner = negated(part.text)
-    shown, holds = part.text, part.holds
-    if inner is not None and holds in ("true", "false"):
-        shown, holds = inner, "false" if holds == "true" else "true"
-    state = {"true": "holds", "false": "does not hold", "error": "has no answer", "unknown": "is open"}[holds]
-    return f"`{shown}` {state}{_values(part)}"
-
-
-def _values(part: Condition) -> str:
-    told = [
-        f"{name} = {_ABSENT if value is None else json.dumps(value, ensure_ascii=False)}"
-        for name, value in part.values
-    ]
-    return f" ({', '.join(told)})" if told else ""
-
-
-def _wanted(part: Condition) -> str:
-    return f"`{part.text}` must hold"
-
-
-def _opposite(part: Condition) -> str:
-    inner = negated(part.text)
-    return f"`{inner}` must hold" if inner is not None else f"`{part.text}` must not hold"
 
 
 def _name(verdict: Verdict, who: Principal) -> str:

@@ -13,7 +13,7 @@ from nonsuch.adapters.analysis.condition_text import (
     tidy,
     tidy_policy,
 )
-from nonsuch.kernel import cedar
+from nonsuch.kernel import cedar, cedar_parts, cedar_text
 
 TEXTS = [
     'principal in Role::"a" || principal in Role::"b"',
@@ -43,25 +43,25 @@ TEXTS = [
 ]
 
 
-def policy(condition: str, keyword: str = "when") -> cedar.Policy:
-    return cedar.parse(
+def policy(condition: str, keyword: str = "when") -> cedar_text.Policy:
+    return cedar_text.parse(
         f'@id("x") permit (principal, action in Action::"any", resource) {keyword} {{ {condition} }};', "f"
     )[0]
 
 
-def engine_text(each: cedar.Policy) -> str:
+def engine_text(each: cedar_text.Policy) -> str:
     return str(cedar.policy_set([each]))
 
 
 @pytest.mark.parametrize("condition", TEXTS)
 def test_a_tidied_policy_is_the_same_policy(condition: str) -> None:
     given = engine_text(policy(condition))
-    assert engine_text(cedar.parse(tidy_policy(given), "f")[0]) == given
+    assert engine_text(cedar_text.parse(tidy_policy(given), "f")[0]) == given
 
 
 @pytest.mark.parametrize("condition", TEXTS)
 def test_text_without_needless_brackets_stays_as_it_was_written(condition: str) -> None:
-    (_, _), *parts = cedar.conditions(policy(condition))
+    (_, _), *parts = cedar_parts.conditions(policy(condition))
     assert " && ".join(tidy(text) for text, _ in parts) in (
         condition,
         condition.replace('"b c": -3', '"b c": -3'),
@@ -114,12 +114,12 @@ def test_a_condition_that_roles_alone_decide_is_told_from_the_others(text: str, 
 
 
 def test_a_policy_taken_apart_keeps_its_order_and_splits_unless() -> None:
-    given = cedar.parse(
+    given = cedar_text.parse(
         '@id("x") forbid (principal, action in Action::"any", resource)'
         " when { principal.a && (principal.b || principal.c) } unless { resource.d || resource.e };",
         "f",
     )[0]
-    parts = cedar.conditions(given)
+    parts = cedar_parts.conditions(given)
     assert [tidy(text) for text, _ in parts] == [
         "",
         "principal.a",
@@ -134,12 +134,12 @@ def test_a_policy_taken_apart_keeps_its_order_and_splits_unless() -> None:
 
 def test_formatting_keeps_comments_and_refuses_what_does_not_parse() -> None:
     text = '// head\n@id("x") // id\npermit(principal, action, resource) when { true // last\n};\n// tail'
-    made = cedar.formatted(text)
+    made = cedar_text.formatted(text)
     assert [each in made for each in ("// head", "// id", "// last", "// tail")] == [True] * 4
-    with pytest.raises(cedar.PolicyRefused):
-        cedar.formatted("permit (")
-    with pytest.raises(cedar.PolicyTooDeep):
-        cedar.formatted(
+    with pytest.raises(cedar_text.PolicyRefused):
+        cedar_text.formatted("permit (")
+    with pytest.raises(cedar_text.PolicyTooDeep):
+        cedar_text.formatted(
             "permit (principal, action, resource) when { " + "(" * 500 + "true" + ")" * 500 + " };"
         )
 

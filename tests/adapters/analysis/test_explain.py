@@ -179,7 +179,7 @@ def test_an_error_is_told_for_the_party_whose_policy_erred(made: Explainer) -> N
 def test_a_policy_about_other_principals_does_not_apply(made: Explainer) -> None:
     found = asked(made, person("editor"), OWN)
     assert found.gate is None
-    assert {each.policy.id: each.applies for each in found.verdicts[0].considered}["post.humans"] is False
+    assert {each.policy.id: each.applies for each in found.verdicts[0].considered}["post.humans"] == "false"
 
 
 def test_a_missing_resource_is_told(made: Explainer) -> None:

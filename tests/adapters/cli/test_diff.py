@@ -11,7 +11,7 @@ import pytest
 from nonsuch.adapters.cli.locate import one
 from nonsuch.adapters.cli.policy.requests import Maker, pool
 from nonsuch.adapters.cli.rules import rules_of
-from nonsuch.kernel import cedar
+from nonsuch.kernel import cedar_text
 
 from .desk import POLICIES, POSTLY, Desk
 
@@ -100,7 +100,7 @@ def test_literals_come_with_their_neighbours() -> None:
         '@id("x") permit (principal == Human::"root", action in Action::"any", resource)'
         ' when { context.args.n > 10 && principal.org == "acme" && principal in Role::"admin" };'
     )
-    found = pool(cedar.parse(text, "f"))
+    found = pool(cedar_text.parse(text, "f"))
     assert found.strings == ("a", "b", "acme", "root")
     assert {9, 10, 11} <= set(found.integers)
 

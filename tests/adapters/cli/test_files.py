@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nonsuch.adapters.cli.policy import fmt
-from nonsuch.kernel import cedar
+from nonsuch.kernel import cedar, cedar_text
 
 from .desk import POLICIES, Desk
 
@@ -83,7 +83,7 @@ def test_formatting_keeps_comments_modes_and_meaning(desk: Desk) -> None:
         "// tail 1",
         "// tail 2",
     ]
-    assert str(cedar.policy_set(cedar.parse(after, "f"))) == str(cedar.policy_set(cedar.parse(UGLY, "f")))
+    assert str(cedar.policy_set(cedar_text.parse(after, "f"))) == str(cedar.policy_set(cedar_text.parse(UGLY, "f")))
     assert stat.S_IMODE(file.stat().st_mode) == 0o640
     assert desk.json("fmt", "a.cedar", "--check")["files"] == [{"path": "a.cedar", "state": "formatted"}]
     assert [each.name for each in desk.at.iterdir() if each.suffix != ".toml"] == ["a.cedar"]
@@ -110,7 +110,7 @@ def test_formatting_that_would_lose_a_comment_is_refused(monkeypatch: pytest.Mon
         return source.partition("\n")[2]
 
     monkeypatch.setattr(cedar, "formatted", careless)
-    with pytest.raises(cedar.PolicyRefused, match="lose a comment"):
+    with pytest.raises(cedar_text.PolicyRefused, match="lose a comment"):
         fmt.formatted("// why\npermit (principal, action, resource);")
 
 
@@ -134,7 +134,7 @@ def test_every_policy_is_shown_as_text_with_its_place(desk: Desk) -> None:
     assert len(shown) == 22
     assert {each["gate"] for each in shown} == {"visibility", "scope", "policy"}
     for each in shown:
-        parsed = cedar.parse(each["text"], "shown")
+        parsed = cedar_text.parse(each["text"], "shown")
         assert [one.id for one in parsed] == [each["id"]]
     [one] = desk.json("show", "order.refund-limit")["policies"]
     assert one["where"] == "orders.cedar:27:1"

@@ -1,0 +1,131 @@
+"""``ctx.client``: what a handler says and asks, sent over the stream of its own request."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypeVar
+
+from ...kernel.asks import (
+    Ask,
+    Capability,
+    Given,
+    Level,
+    Logged,
+    Progress,
+    RoundEnded,
+    needed,
+)
+from ...kernel.client import unasked
+from ...kernel.line import Line
+from ...kernel.model import Principal
+from ...kernel.strict_json import Json
+
+T = TypeVar("T")
+Send = Callable[[bytes], Awaitable[None]]
+MAX_WAITING: Final = 10_000
+
+
+class Waiting:
+    """Questions that wait for their answers, each by an id that nobody guesses. One event loop's own."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, tuple[Principal, asyncio.Future[Json]]] = {}
+
+    def open(self, who: Principal) -> tuple[str, asyncio.Future[Json]]:
+        """Return the id of a new question of this principal's, and what its answer arrives in."""
+        if len(self._held) >= MAX_WAITING:
+            raise unasked()
+        ident = secrets.token_urlsafe(24)
+        future = asyncio.get_running_loop().create_future()
+        self._held[ident] = (who, future)
+        future.add_done_callback(lambda _: self._held.pop(ident, None))
+        return ident, future
+
+    def deliver(self, ident: str, who: Principal, answer: Json) -> None:
+        """Take an answer, if this principal was asked and nobody answered yet."""
+        asked, future = self._held.get(ident, (None, None))
+        same = type(asked) is type(who) and asked is not None and asked.id == who.id
+        if same and future is not None and not future.done():
+            future.set_result(answer)
+
+
+@dataclass(slots=True, eq=False)
+class StreamClient:
+    """The client of one request (``kernel/line.py``)."""
+
+    line: Line
+    who: Principal
+    waiting: Waiting
+    send: Send | None
+    seconds: float
+    loop: asyncio.AbstractEventLoop | None = field(default=None)
+
+    @property
+    def state(self) -> Json:
+        """What an earlier round remembered."""
+        return self.line.state
+
+    def can(self, capability: Capability) -> bool:
+        """Whether the client can be asked this."""
+        return self.line.can(capability)
+
+    async def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
+        """Send a progress notification, if the client wants them."""
+        await self._send(self.line.progress(Progress(done, total, message)))
+
+    async def log(self, level: Level, data: Json, logger: str | None = None) -> None:
+        """Send a log notification, if the client wants them."""
+        await self._send(self.line.log(Logged(level, data, logger)))
+
+    async def ask(self, asks: Mapping[str, Ask], state: Json = None) -> Mapping[str, Given]:
+        """Ask the client, by a new round or by requests on this stream.
+
+        Raises: ActionError.
+        """
+        if not all(self.can(needed(each)) for each in asks.values()):
+            raise unasked()
+        known = {key: self.line.answered(key, each) for key, each in asks.items()}
+        given = {key: answer for key, answer in known.items() if answer is not None}
+        for key, each in asks.items():
+            if key not in given:
+                answer = await self._requested(each)
+                if answer is None:
+                    raise RoundEnded({key: ask for key, ask in asks.items() if key not in given}, state)
+                given[key] = answer
+        return given
+
+    async def _requested(self, ask: Ask) -> Given | None:
+        """Send one question and wait for its answer; nothing where the wire has no such request."""
+        if self.line.ask("", ask) is None:
+            return None
+        if self.send is None:
+            raise unasked()
+        ident, future = self.waiting.open(self.who)
+        try:
+            await self._send(self.line.ask(ident, ask))
+            async with asyncio.timeout(self.seconds):
+                answer = self.line.understood(ask, await future)
+        except TimeoutError:
+            raise unasked() from None
+        finally:
+            future.cancel()
+        if answer is None:
+            raise unasked()
+        return answer
+
+    async def _send(self, message: bytes | None) -> None:
+        if message is not None and self.send is not None:
+            await self.send(message)
+
+    def wait(self, work: Awaitable[T]) -> T:
+        """Wait in a thread for what the event loop does."""
+        if self.loop is None:
+            raise RuntimeError("`wait` is for plain functions, which run in a thread of their own")
+
+        async def whole() -> T:
+            return await work
+
+        return asyncio.run_coroutine_threadsafe(whole(), self.loop).result()

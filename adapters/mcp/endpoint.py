@@ -1,0 +1,121 @@
+"""One MCP endpoint over one kernel, and one request to it. Values that every method shares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from pydantic_core import to_json
+
+from ...kernel.declare import Icon
+from ...kernel.errors import ErrorAudience, Refusal, refused
+from ...kernel.gates import Kernel
+from ...kernel.model import Principal
+from ...kernel.seal import Seal
+from ...kernel.strict_json import Json
+from ...kernel.view import View
+from ..wire import Door, Head, Reply
+from . import envelope
+from .describe import Listing, picture
+from .envelope import Id, Message
+from .exchange import Exchange
+from .paging import Pages
+from .revisions import INVALID_PARAMS, MODERN
+
+TTL_MS: Final = 0
+CACHE: Final = b',"ttlMs":%d,"cacheScope":"private"' % TTL_MS
+INFO_KEY: Final = "io.modelcontextprotocol/serverInfo"
+Instructions = str | Callable[[View], str | None] | None
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a server says of itself, the same to every caller."""
+
+    name: str
+    version: str
+    title: str | None = None
+    website_url: str | None = None
+    icons: tuple[Icon, ...] = ()
+
+    def info(self) -> dict[str, object]:
+        """Return the server's ``Implementation``."""
+        told: dict[str, object] = {"name": self.name, "version": self.version}
+        if self.title is not None:
+            told["title"] = self.title
+        if self.website_url is not None:
+            told["websiteUrl"] = self.website_url
+        if self.icons:
+            told["icons"] = [picture(each) for each in self.icons]
+        return told
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class McpServer:
+    """One MCP endpoint over one kernel."""
+
+    kernel: Kernel
+    about: About
+    door: Door
+    seal: Seal
+    instructions: Instructions = None
+    page_size: int | None = None
+    listing: Listing = field(default_factory=Listing)
+    pages: Pages = field(init=False)
+    meta: bytes = field(init=False)
+
+    def __post_init__(self) -> None:
+        stamp = b',"_meta":{"%b":%b}' % (INFO_KEY.encode(), to_json(self.about.info()))
+        object.__setattr__(self, "meta", stamp)
+        object.__setattr__(self, "pages", Pages(self.seal, self.page_size))
+
+    @property
+    def audience(self) -> ErrorAudience:
+        """Whose fix an error tells."""
+        return self.door.audience
+
+
+_COMPLETE: Final = b',"resultType":"complete"'
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Request:
+    """One request of a known caller. ``streams`` says whether messages can precede its answer."""
+
+    server: McpServer
+    head: Head
+    message: Message
+    id: Id
+    who: Principal
+    streams: bool
+
+    @property
+    def modern(self) -> bool:
+        """Whether it speaks the newest revision."""
+        return self.message.revision is MODERN
+
+    def view(self) -> View:
+        """Return what the caller may see."""
+        return self.server.kernel.view_for(self.who)
+
+    def exchange(self) -> Exchange:
+        """Return the line to the client."""
+        return Exchange(self.head, self.message, self.who, streams=self.streams)
+
+    def tail(self) -> bytes:
+        """Return the members that every complete result of a revision ends with."""
+        return _COMPLETE + self.server.meta if self.modern else b""
+
+    def cached(self) -> bytes:
+        """Return the tail of a result that a client may keep: for this caller alone, and never for long."""
+        return CACHE + _COMPLETE + self.server.meta if self.modern else b""
+
+    def error(self, code: int, message: str, data: Json = None, *, status: int = 200) -> Reply:
+        """Return a JSON-RPC error."""
+        return envelope.error(self.id, self.message.revision, code, message, data, status=status)
+
+    def malformed(self, cause: str) -> Reply:
+        """Return the refusal of parameters that have the wrong shape, whatever they name."""
+        told = Refusal("X_MCP_PROTOCOL", cause, refused("X_MCP_PROTOCOL").fix)
+        return envelope.refusal(self.id, self.message.revision, INVALID_PARAMS, told)

@@ -1,0 +1,151 @@
+"""One MCP request seen as a line to its client: what its handler may say and ask, in which spelling.
+
+Made for a request once its shape is known, before anything of the catalog is. Sends nothing itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Final, cast
+
+from pydantic_core import to_json
+
+from ...kernel.asks import LEVELS, Ask, Capability, Given, Logged, Progress
+from ...kernel.catalog import Entry
+from ...kernel.model import Principal, Unfit
+from ...kernel.seal import Seal
+from ...kernel.strict_json import Json, loads
+from ..wire import Head
+from . import asking, mirror
+from .envelope import CAPABILITIES_KEY, LOG_LEVEL_KEY, Message
+from .revisions import MODERN
+
+STATE_SECONDS: Final = 3_600
+_PURPOSE: Final = "nonsuch request state"
+
+
+class Exchange:
+    """A line (``kernel/line.py``) over one message.
+
+    In revision 2026-07-28 the client says in each request what it can be asked, and asking ends the
+    round. In the older ones that is said once in ``initialize``, which a server without sessions does
+    not remember: there a question is sent wherever a stream can carry it.
+    """
+
+    __slots__ = ("_done", "_head", "_message", "_modern", "_streams", "_who", "state")
+
+    def __init__(self, head: Head, message: Message, who: Principal, *, streams: bool) -> None:
+        self._head, self._message, self._who, self._streams = head, message, who, streams
+        self._modern = message.revision is MODERN
+        self._done = float("-inf")
+        self.state: Json = None
+
+    @property
+    def ends_with_client(self) -> bool:
+        """Whether a client that leaves stops its request (2026-07-28, transports: it must)."""
+        return self._modern
+
+    # what comes before the arguments
+
+    def unfit(self, entry: Entry, arguments: Mapping[str, Json]) -> Unfit | None:
+        """Return what this request lacks: mirrored headers that agree, capabilities that the tool needs."""
+        if not self._modern:
+            return None
+        cause = mirror.mismatch(entry, arguments, self._head.headers)
+        if cause is not None:
+            return Unfit(cause)
+        lacking = tuple(each for each in entry.needs if not self.can(each))
+        return Unfit("the client does not declare what this tool asks of it", lacking) if lacking else None
+
+    # what a handler says
+
+    def progress(self, said: Progress) -> bytes | None:
+        """Return a progress notification with the client's own token, if it sent one; never a step back."""
+        token = _meta(self._message).get("progressToken")
+        if not self._streams or isinstance(token, bool) or not isinstance(token, (str, int)):
+            return None
+        if said.done < self._done:
+            return None
+        self._done = said.done
+        params: dict[str, Json] = {"progressToken": token, "progress": said.done}
+        if said.total is not None:
+            params["total"] = said.total
+        if said.message is not None:
+            params["message"] = said.message
+        return notification("notifications/progress", params)
+
+    def log(self, said: Logged) -> bytes | None:
+        """Return a log notification, where the client wants messages of this level."""
+        wanted = _meta(self._message).get(LOG_LEVEL_KEY) if self._modern else "debug"
+        if not self._streams or wanted not in LEVELS or LEVELS.index(said.level) < LEVELS.index(wanted):
+            return None
+        params: dict[str, Json] = {"level": said.level, "data": said.data}
+        if said.logger is not None:
+            params["logger"] = said.logger
+        return notification("notifications/message", params)
+
+    # what a handler asks
+
+    def can(self, capability: Capability) -> bool:
+        """Whether the client can be asked this."""
+        if not self._modern:
+            return self._streams
+        return isinstance(_capabilities(self._message).get(capability), dict)
+
+    def ask(self, ident: str, ask: Ask) -> bytes | None:
+        """Return the question as a request of its own; in 2026-07-28 there is no such request."""
+        if self._modern:
+            return None
+        return to_json({"jsonrpc": "2.0", "id": ident, **asking.request_of(ask)})
+
+    def answered(self, key: str, ask: Ask) -> Given | None:
+        """Return this round's answer under a key."""
+        answers = self._message.params.get("inputResponses")
+        return asking.given(ask, answers.get(key)) if isinstance(answers, dict) else None
+
+    def understood(self, ask: Ask, answer: Json) -> Given | None:
+        """Return a client's answer as a value."""
+        return asking.given(ask, answer)
+
+    # what a round leaves for the next
+
+    def reopen(self, seal: Seal) -> bool:
+        """Take up the state of an earlier round. False: this server gave none such for this request."""
+        text = self._message.params.get("requestState")
+        if not self._modern or text is None:
+            return True
+        payload = seal.unseal(_PURPOSE, self._bound(), text) if isinstance(text, str) else None
+        if payload is None:
+            return False
+        held = cast("dict[str, Json]", loads(payload))
+        self.state = held["state"]
+        return cast(float, held["until"]) >= self._head.received
+
+    def suspend(self, seal: Seal, state: Json) -> str:
+        """Return the state of this round: sealed to its caller, its request and an hour."""
+        payload = to_json({"state": state, "until": self._head.received + STATE_SECONDS})
+        return seal.seal(_PURPOSE, self._bound(), payload)
+
+    def _bound(self) -> bytes:
+        params = self._message.params
+        asked = [params.get("name"), params.get("uri"), params.get("arguments")]
+        digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+        who = self._who
+        return "\x00".join((type(who).__name__, who.id, self._message.method, digest)).encode()
+
+
+def notification(method: str, params: Mapping[str, Json]) -> bytes:
+    """Return a notification as bytes."""
+    return to_json({"jsonrpc": "2.0", "method": method, "params": dict(params)})
+
+
+def _meta(message: Message) -> dict[str, Json]:
+    meta = message.params.get("_meta")
+    return meta if isinstance(meta, dict) else {}
+
+
+def _capabilities(message: Message) -> dict[str, Json]:
+    held = _meta(message).get(CAPABILITIES_KEY)
+    return held if isinstance(held, dict) else {}

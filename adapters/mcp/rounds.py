@@ -1,0 +1,30 @@
+"""Another round: the result that asks a client first, in revision 2026-07-28 (basic/patterns/mrtr)."""
+
+from __future__ import annotations
+
+from pydantic_core import to_json
+
+from ...kernel.model import InputRequired
+from ...kernel.schema import SchemaRefused
+from ...kernel.strict_json import Json
+from ..wire import Reply
+from . import asking
+from .endpoint import Request
+from .envelope import result
+from .exchange import Exchange
+from .refusals import internal
+
+
+def another(request: Request, line: Exchange, outcome: InputRequired) -> Reply:
+    """Return the result that asks, with what this round remembers."""
+    body: dict[str, Json] = {"resultType": "input_required"}
+    try:
+        asks: dict[str, Json] = {key: asking.request_of(ask) for key, ask in outcome.asks.items()}
+        if asks:
+            body["inputRequests"] = asks
+        if outcome.state is not None or not asks:
+            body["requestState"] = line.suspend(request.server.seal, outcome.state)
+        encoded = to_json(body)
+    except (SchemaRefused, ValueError):  # a form that is none, a state that is no JSON: the application's bug
+        return internal(request)
+    return result(request.id, encoded[:-1] + request.server.meta + b"}")

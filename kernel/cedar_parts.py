@@ -1,0 +1,157 @@
+"""A policy taken apart, so that the engine itself says which part fails. Decides nothing for a caller."""
+
+# pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
+# cedarpy declares `dict` without its parameters; what this module returns is typed in full.
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Final
+
+import cedarpy
+from cedarpy import PolicySet, pst
+
+from .cedar import ENGINE_ID, policy_set
+from .cedar_text import Policy, mentions, nodes, reads
+
+Path = tuple[str, ...]
+
+_ANY: Final = pst.ScopeAny()
+_ILL_TYPED: Final = pst.BinaryOp("less", pst.StringLit(""), pst.LongLit(0))
+
+
+def path(node: object) -> Path:
+    """Return the variable and the attributes that ``resource.a.b`` names, nothing for another expression."""
+    match node:
+        case pst.Var(name):
+            return (name,)
+        case pst.GetAttr(base, attr):
+            return (*over, attr) if (over := path(base)) else ()
+        case _:
+            return ()
+
+
+def named(policy: Policy) -> frozenset[Path]:
+    """Return what the conditions read, or ask for with ``has`` or as a tag."""
+    found: set[Path] = set()
+    for node in nodes(policy.node.clauses):
+        match node:
+            case pst.GetAttr():
+                found.add(path(node))
+            case pst.HasAttr(base, attrs) if path(base):
+                found.add((*path(base), *attrs))
+            case pst.BinaryOp("get_tag" | "has_tag", base, _) if path(base):
+                found.add((*path(base), "tags"))
+            case _:
+                pass
+    return frozenset(found)
+
+
+def placed_in(policy: Policy) -> Iterator[tuple[Path, frozenset[str]]]:
+    """Yield what the conditions ask to be ``in`` named entities, and the types of these."""
+    for node in nodes(policy.node.clauses):
+        match node:
+            case pst.BinaryOp("in", base, over) | pst.Is(base, _, over) if over is not None:
+                yield path(base), frozenset(str(each.type) for each in pst.entity_uids(over))
+            case _:
+                pass
+
+
+def tests(policy: Policy) -> Iterator[tuple[Path, Policy]]:
+    """Yield each ``has``, with a policy that the validator takes only where nothing has that attribute.
+
+    It knows which conditions are false whatever is asked, and does not look at what follows them.
+    """
+    for node in nodes(policy.node.clauses):
+        if isinstance(node, pst.HasAttr):
+            condition = pst.When(pst.BinaryOp("and", node, _ILL_TYPED))
+            yield (
+                (*path(node.base), *node.attrs),
+                replace(policy, node=replace(policy.node, clauses=(condition,))),
+            )
+
+
+def clauses(policy: Policy) -> list[Policy]:
+    """Return the policy once for each of its ``when`` and ``unless``, with that one only."""
+    return [replace(policy, node=replace(policy.node, clauses=(each,))) for each in policy.node.clauses]
+
+
+def conditions(policy: Policy, kind: str | None = None) -> list[tuple[str, Policy]]:
+    """Return the head and every conjunct of a policy, each as its text and a permit of head and conjunct.
+
+    The first has no text: it is the head alone. ``unless {a || b}`` has the conjuncts ``!a`` and ``!b``.
+    The permits are named ``id#0``, ``id#1``, ...; ``kind`` confines them to principals of one type.
+    """
+    parts = [each for clause in policy.node.clauses for each in _conjuncts(clause)]
+    texts = ["", *(_expression(each) for each in parts)]
+    clauses: list[tuple[pst.Clause, ...]] = [(), *((pst.When(each),) for each in parts)]
+    return [
+        (text, renamed(confined(policy, kind, clause), f"{policy.id}#{position}"))
+        for position, (text, clause) in enumerate(zip(texts, clauses, strict=True))
+    ]
+
+
+def confined(policy: Policy, kind: str | None, clauses: tuple[pst.Clause, ...] | None = None) -> Policy:
+    """Return a policy for principals of one type only; with ``clauses`` it permits under these instead."""
+    own = (pst.When(pst.Is(pst.Var("principal"), pst.EntityType(kind), None)),) if kind else ()
+    if clauses is None:
+        return replace(policy, node=replace(policy.node, clauses=(*own, *policy.node.clauses)))
+    node = replace(policy.node, effect="permit", clauses=(*own, *clauses))
+    over = mentions(node.clauses, pst.Var("resource"))
+    return replace(policy, permit=True, reads=reads(node.clauses), reads_resource=over, node=node)
+
+
+def renamed(policy: Policy, ident: str) -> Policy:
+    """Return a policy under another id."""
+    node = replace(policy.node, id=ident, annotations={**policy.node.annotations, "id": ident})
+    return replace(policy, id=ident, node=node)
+
+
+def _conjuncts(clause: pst.Clause) -> Iterator[pst.Expr]:
+    negated = isinstance(clause, pst.Unless)
+    stack: list[pst.Expr] = [clause.expr]
+    while stack:
+        match stack.pop():
+            case pst.BinaryOp(op, left, right) if op == ("or" if negated else "and"):
+                stack += [right, left]
+            case other:
+                yield pst.UnaryOp("not", other) if negated else other
+
+
+def _expression(condition: pst.Expr) -> str:
+    """Return an expression as the engine writes it."""
+    anyone = pst.ScopeAny()
+    node = pst.Template("policy0", "permit", anyone, anyone, anyone, (pst.When(condition),), {})
+    handle = PolicySet.from_pst(
+        pst.PolicySet(templates={}, static_policies={"policy0": node}, template_links=())
+    )
+    return str(handle).strip().partition("when {")[2].removesuffix("};").strip()
+
+
+def never_applying(policies: Iterable[Policy]) -> frozenset[str]:
+    """Return the ids of policies of which some condition is false whatever is asked.
+
+    The engine is asked once about every condition, with nothing known of principal, resource and context.
+    """
+    parts = [
+        (policy.id, replace(policy, node=_headless(policy.node, (pst.When(each),))))
+        for policy in policies
+        for clause in policy.node.clauses
+        for each in _conjuncts(clause)
+    ]
+    alone = policy_set(part for _, part in parts)
+    try:
+        told = cedarpy.is_authorized_partial({}, alone.handle, "[]").diagnostics
+    except ValueError:
+        return frozenset()
+    alive = {
+        *told.nontrivial_residuals,
+        *told.reasons,
+        *(place[1] for place in map(ENGINE_ID.search, told.errors) if place),
+    }
+    return frozenset(ident for position, (ident, _) in enumerate(parts) if f"p{position}" not in alive)
+
+
+def _headless(node: pst.Template, clauses: tuple[pst.Clause, ...]) -> pst.Template:
+    return replace(node, principal=_ANY, action=_ANY, resource=_ANY, clauses=clauses)

@@ -1,0 +1,93 @@
+"""The client of a request, as its handler sees it: somebody to tell and to ask, or nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping
+from typing import Final, Protocol, TypeVar
+
+from .asks import Ask, Capability, Given, Level
+from .codes import CODES
+from .errors import ActionError
+from .strict_json import Json
+
+T = TypeVar("T")
+
+
+class Client(Protocol):
+    """The client of one request, as its handler sees it (``ctx.client``)."""
+
+    @property
+    def state(self) -> Json:
+        """What an earlier round of this request gave as ``state``; ``None`` in the first."""
+        ...
+
+    def can(self, capability: Capability) -> bool:
+        """Whether the client can be asked for this."""
+        ...
+
+    async def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
+        """Say how far the work is. Nothing is sent to a client that did not ask, or for a step back."""
+        ...
+
+    async def log(self, level: Level, data: Json, logger: str | None = None) -> None:
+        """Send a log message to a client that wants messages of this level."""
+        ...
+
+    async def ask(self, asks: Mapping[str, Ask], state: Json = None) -> Mapping[str, Given]:
+        """Ask the client, and return its answers by key.
+
+        In revision 2026-07-28 this ends the round: the handler runs again from its start with the
+        answers, and finds ``state`` in ``ctx.client.state``. Do what has effects after the last ask.
+        ``state`` is sealed against change, and the client can read it.
+
+        Raises: ActionError, when nobody can be asked or nobody answers in time.
+        """
+        ...
+
+    def wait(self, work: Awaitable[T]) -> T:
+        """Wait for one of these in a plain function, which runs in a thread of its own."""
+        ...
+
+
+class Nobody:
+    """The client of a call that has none: nothing is sent, and whoever asks is refused."""
+
+    @property
+    def state(self) -> Json:
+        """Nothing."""
+        return None
+
+    def can(self, capability: Capability) -> bool:
+        """Nobody can be asked."""
+        return False
+
+    async def progress(self, done: float, total: float | None = None, message: str | None = None) -> None:
+        """Send nothing."""
+
+    async def log(self, level: Level, data: Json, logger: str | None = None) -> None:
+        """Send nothing."""
+
+    async def ask(self, asks: Mapping[str, Ask], state: Json = None) -> Mapping[str, Given]:
+        """Refuse.
+
+        Raises: ActionError.
+        """
+        raise unasked()
+
+    def wait(self, work: Awaitable[T]) -> T:
+        """Finish what waits for nothing."""
+        try:
+            work.__await__().__next__()
+        except StopIteration as done:
+            value: T = done.value
+            return value
+        raise RuntimeError("without a client there is nothing to wait for")
+
+
+def unasked() -> ActionError:
+    """Return the refusal of a handler whose client cannot be asked."""
+    told = CODES["X_MCP_CLIENT_SILENT"]
+    return ActionError(told.code, told.cause, told.fix, told.caller_fix)
+
+
+NOBODY: Final = Nobody()

@@ -1,0 +1,53 @@
+"""The line from a handler to the client of its request, as an adapter spells it. Sends nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from .asks import Ask, Capability, Given, Logged, Progress
+from .catalog import Entry
+from .model import Unfit
+from .strict_json import Json
+
+
+class Line(Protocol):
+    """How one request's wire spells what a handler says; made by an adapter, used by gates and edge."""
+
+    @property
+    def ends_with_client(self) -> bool:
+        """Whether a client that leaves stops its request."""
+        ...
+
+    @property
+    def state(self) -> Json:
+        """What an earlier round of this request remembered."""
+        ...
+
+    def unfit(self, entry: Entry, arguments: Mapping[str, Json]) -> Unfit | None:
+        """Return what the request lacks to be one for this entry, before its arguments are judged."""
+        ...
+
+    def progress(self, said: Progress) -> bytes | None:
+        """Return the message, or nothing if the client asked for none."""
+        ...
+
+    def log(self, said: Logged) -> bytes | None:
+        """Return the message, or nothing if the client wants none of this level."""
+        ...
+
+    def ask(self, ident: str, ask: Ask) -> bytes | None:
+        """Return a request of this id to the client, or nothing where asking ends the round."""
+        ...
+
+    def answered(self, key: str, ask: Ask) -> Given | None:
+        """Return what this round of the request brought for a key, if it is an answer."""
+        ...
+
+    def understood(self, ask: Ask, answer: Json) -> Given | None:
+        """Return a client's answer as a value, or nothing if it is none."""
+        ...
+
+    def can(self, capability: Capability) -> bool:
+        """Whether the client said that it can be asked this."""
+        ...

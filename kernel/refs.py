@@ -1,0 +1,19 @@
+"""A field that names an entity. Knows no schema: whether the type is declared is found at boot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """A field of a resource's model that names an entity: ``team: Annotated[str, Ref("Team")]``.
+
+    Policies compare it: ``resource.team == Team::"ops"``, or ``contains`` for a list of such. ``type`` is
+    the app's own (``entity Team;`` in a ``.cedarschema`` file), ``Human``, ``Agent``, ``Role``, or the model
+    of another resource. A Ref is a name and nothing more: no request holds the attributes or parents of
+    that entity, so ``resource.team in Team::"ops"`` says the same as ``==``, and boot refuses a policy
+    that asks for more. In an input a Ref is refused: what a caller sends names no entity.
+    """
+
+    type: str

@@ -1,0 +1,163 @@
+"""Policies against the schema of what they are about, and a warning for those that never apply.
+
+The engine's validator judges; this finds the smallest schema to ask it with, and the place of its words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from . import cedar, cedar_parts
+from .attributes import Lacks
+from .catalog import ANY, Catalog, Entry
+from .cedar_parts import Path
+from .cedar_text import Policy, PolicyRefused
+from .compile import Base, entry_schema, gate_schema, models, principal_schema
+from .errors import fault
+from .places import attribute, clause, meant
+from .policies import Policies
+from .reading import Reading, nearest, one_line
+
+_OPENING: Final = re.compile(r"^for policy `policy[0-9]+`[,:] ")
+_FOLLOWS: Final = "unable to find an applicable action given the policy scope constraints"
+_UNDECLARED: Final = re.compile(r'entity `(Role|Scope|Audience)::"(.*)"` is of an enumerated entity type')
+_NOT_FOUND: Final = re.compile(r"attribute `(.*)` (?:in (context) .*|on entity type .*) not found")
+_ADD: Final = {
+    "Role": "add the role to `roles=`",
+    "Scope": "add the scope to `scopes=`",
+    "Audience": "give a tool that audience with `visible_to=`",
+}
+
+
+def validate(catalog: Catalog, base: Base, gates: Policies, reading: Reading) -> None:
+    """Validate each policy against the smallest schema that holds every action of its head."""
+    known = {"Role": catalog.roles, "Scope": catalog.scopes, "Audience": catalog.audiences}
+    principals, others = principal_schema(catalog, base), models(catalog)
+    _Check(gate_schema(catalog, base), Lacks(()), known, reading).run([*gates.visibility, *gates.scope])
+    kinds = {entry.resource.name: entry for entry in catalog.entries if entry.resource is not None}
+    for entry in kinds.values():
+        _Check(entry_schema(principals, [entry], None, others), Lacks(()), known, reading).run([])
+    for entries, policies in _by_what_they_are_about(catalog, gates.policy):
+        text = entry_schema(principals, entries, None, others)
+        _Check(text, Lacks(entries), known, reading).run(policies)
+
+
+def _by_what_they_are_about(
+    catalog: Catalog, policies: Iterable[Policy]
+) -> Iterable[tuple[list[Entry], list[Policy]]]:
+    by_name = _grouped((entry.name, entry) for entry in catalog.entries)
+    by_group = _grouped((entry.permission, entry) for entry in catalog.entries)
+    by_group[ANY] = list(catalog.entries)
+    groups: dict[tuple[str, ...], tuple[list[Entry], list[Policy]]] = {}
+    for policy in policies:
+        covered = _covered(policy, by_name, by_group)
+        groups.setdefault(tuple(entry.name for entry in covered), (covered, []))[1].append(policy)
+    return groups.values()
+
+
+def _covered(
+    policy: Policy, by_name: Mapping[str, list[Entry]], by_group: Mapping[str, list[Entry]]
+) -> list[Entry]:
+    """Return the entries that a policy's action head covers."""
+    found: dict[str, Entry] = {}
+    for action in sorted(policy.actions or ()):
+        groups = () if policy.exact else by_group.get(action, ())
+        found.update((entry.name, entry) for entry in (*by_name.get(action, ()), *groups))
+    return list(found.values())
+
+
+def _grouped(pairs: Iterable[tuple[str, Entry]]) -> dict[str, list[Entry]]:
+    found: dict[str, list[Entry]] = {}
+    for name, entry in pairs:
+        found.setdefault(name, []).append(entry)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Check:
+    """What some policies are validated against, and where their faults go."""
+
+    text: str
+    lacks: Lacks
+    known: Mapping[str, frozenset[str]]
+    reading: Reading
+
+    def run(self, policies: list[Policy]) -> None:
+        """1. the schema itself  2. what no request tells  3. the engine's validator  4. ``has`` of nothing."""
+        try:
+            against = cedar.schema(self.text)
+        except PolicyRefused as refusal:
+            fresh = fault("X_POLICY_SCHEMA_INVALID", one_line(refusal), where="<schema>")
+            if fresh not in self.reading.faults:
+                self.reading.faults.append(fresh)
+            return
+        told = {policy.id: self._lacking(policy) for policy in policies}
+        failed = {ident for ident, paths in told.items() if paths}
+        for policy, message in cedar.invalid(policies, against):
+            plain, again = _OPENING.sub("", one_line(message)), policy.id in failed
+            if not (again and plain.endswith(_FOLLOWS)) and _named_in(plain) not in told[policy.id]:
+                self._invalid(policy, plain, against)
+            failed.add(policy.id)
+        self._of_nothing([policy for policy in policies if policy.id not in failed], against)
+
+    def _lacking(self, policy: Policy) -> set[Path]:
+        found = list(self.lacks.of(policy))
+        for each in found:
+            self._refuse_at(policy, each.path, f"`{policy.id}` asks for {each.cause}", each.fix)
+        return {each.path for each in found}
+
+    def _refuse_at(self, policy: Policy, path: Path, cause: str, fix: str | None = None) -> None:
+        found = self.reading.found[policy.id]
+        at = attribute(found.statement, path)
+        self.reading.refuse("X_POLICY_INVALID", found.where(at), cause, fix)
+
+    def _invalid(self, policy: Policy, message: str, against: cedar.Schema) -> None:
+        spot = self._meant(policy, message, against)
+        undeclared = _UNDECLARED.search(message)
+        if undeclared is None:
+            self.reading.refuse("X_POLICY_INVALID", spot, f"`{policy.id}`: {message}")
+            return
+        kind, name = undeclared.groups()
+        code = "X_ROLE_UNKNOWN" if kind == "Role" else "X_POLICY_INVALID"
+        cause = f"`{policy.id}` names the {kind.lower()} `{name}`, which the app does not declare"
+        self.reading.refuse(code, spot, cause, nearest(name, self.known[kind], _ADD[kind]))
+
+    def _meant(self, policy: Policy, message: str, against: cedar.Schema) -> str:
+        """Return the place of a message: its words, the clause at fault, the policy or its link."""
+        found = self.reading.found[policy.id]
+        at = meant(found.statement, message)
+        if at is not None:
+            return found.where(at)
+        for number, part in enumerate(cedar_parts.clauses(policy)):
+            if cedar.invalid([part], against):
+                return found.where(clause(found.statement, number))
+        return policy.where
+
+    def _of_nothing(self, policies: Iterable[Policy], against: cedar.Schema) -> None:
+        """Refuse a ``has`` that is false for whatever a policy is about: what it guards never happens."""
+        asked = [each for policy in policies for each in cedar_parts.tests(policy)]
+        held = {id(probe) for probe, _ in cedar.invalid([probe for _, probe in asked], against)}
+        for path, probe in asked:
+            if id(probe) not in held:
+                cause = f"`{probe.id}` asks for `{'.'.join(path)}`, which nothing that it is about has"
+                self._refuse_at(probe, path, cause)
+
+
+def _named_in(message: str) -> Path:
+    """Return the path of the attribute that a message says is not found."""
+    found = _NOT_FOUND.search(message)
+    return () if found is None else (found[2] or "resource", *found[1].split("."))
+
+
+def warn(reading: Reading) -> None:
+    """Warn of conditions that are false whatever is asked."""
+    never = cedar_parts.never_applying(reading.policies)
+    for policy in reading.policies:
+        if policy.id in never:
+            alone = [bool(cedar_parts.never_applying([part])) for part in cedar_parts.clauses(policy)]
+            found = reading.found[policy.id]
+            spot = found.where(clause(found.statement, alone.index(True)))
+            reading.warn(spot, f"the condition of `{policy.id}` is false whatever is asked")

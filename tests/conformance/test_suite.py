@@ -1,0 +1,60 @@
+"""The protocol's own conformance suite against the fixture: every leg, over ASGI and over WSGI threads.
+
+The suite is the oracle. What it remarks on is written down here, whole; anything else fails.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pytest
+
+from .serving import DOORS, served
+from .suite import LEGS, passed, remarks, run, told
+
+Remark = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What one leg comes to: how many scenarios, how many checks succeed, and everything it remarks on."""
+
+    scenarios: int
+    passed: int
+    remarks: Sequence[Remark]
+
+
+# An extension that the server does not advertise; the suite tries it all the same, without scoring.
+NOT_SERVED: Final = "tasks-"
+# No session is ever issued: the suite skips what it would do with one, with a warning.
+SESSIONLESS: Final[Sequence[Remark]] = (
+    ("server-sse-multiple-streams", "server-sse-multiple-streams-session", "WARNING"),
+    ("server-sse-polling", "server-sse-polling-session", "WARNING"),
+)
+EXPECTED: Final[Mapping[str, Expected]] = {
+    "required 2025-11-25": Expected(33, 75, SESSIONLESS),
+    "required 2026-07-28": Expected(40, 152, ()),
+    "all 2025-06-18": Expected(27, 52, ()),
+    "all 2025-11-25": Expected(33, 75, SESSIONLESS),
+    "all 2026-07-28": Expected(40, 152, ()),
+}
+
+
+@pytest.fixture(params=DOORS)
+def url(request: pytest.FixtureRequest) -> Iterator[str]:
+    with served(request.param) as address:
+        yield address
+
+
+@pytest.mark.parametrize("leg", LEGS)
+def test_a_leg_of_the_suite_meets_what_is_written_down(leg: str, url: str) -> None:
+    results = {name: checks for name, checks in run(url, leg).items() if not name.startswith(NOT_SERVED)}
+    expected = EXPECTED[leg]
+    assert remarks(results) == sorted(expected.remarks), told(results)
+    assert (len(results), passed(results)) == (expected.scenarios, expected.passed)
+
+
+def test_a_server_that_is_not_there_fails_every_scenario() -> None:
+    results = run("http://localhost:9/mcp", "all 2025-06-18")
+    failed = {scenario for scenario, _, status in remarks(results) if status == "FAILURE"}
+    assert failed == set(results)
