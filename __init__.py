@@ -2,6 +2,7 @@
 
 from .adapters.edge.app import App, define_app_mcp
 from .adapters.edge.asgi import asgi
+from .adapters.edge.facts import fact_resources
 from .adapters.edge.postgres.grants import postgres_grants
 from .adapters.edge.reload import Reloaded, reload_policies
 from .adapters.edge.run import Open, OpenSync
@@ -24,6 +25,8 @@ from .kernel.declare import (
 )
 from .kernel.errors import ActionError, BootError
 from .kernel.model import Agent, Human, Principal
+from .kernel.money import Money
+from .kernel.refs import Ref
 from .kernel.steps import RequestFacts
 
 __all__ = [
@@ -46,9 +49,11 @@ __all__ = [
     "ListParams",
     "ListRoots",
     "Message",
+    "Money",
     "Open",
     "OpenSync",
     "Principal",
+    "Ref",
     "Registry",
     "Reloaded",
     "RequestFacts",
@@ -61,6 +66,7 @@ __all__ = [
     "can",
     "define_app_mcp",
     "expose",
+    "fact_resources",
     "grant",
     "group",
     "postgres_grants",

@@ -5,6 +5,7 @@ Shared by the MCP and HTTP adapters. Opens no socket.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -108,6 +109,41 @@ class Door:
         if origin is None or origin in self.origins or _host_name(_after_scheme(origin)) in _LOOPBACK:
             return None
         return _foreign("origin", "allowed_origins")
+
+
+def cross_origin(head: Head) -> tuple[tuple[str, str], ...]:
+    """Return what lets a page of an admitted origin read the answer (Fetch, CORS protocol).
+
+    Only for a request that ``Door.refuses`` let pass. Credentials are never asked of the browser: the
+    token is a header that the page sends itself.
+    """
+    origin = head.headers.get("origin")
+    if origin is None:
+        return ()
+    return (
+        ("access-control-allow-origin", origin),
+        ("access-control-expose-headers", "www-authenticate"),
+        ("vary", "origin"),
+    )
+
+
+def preflight(head: Head) -> Reply:
+    """Answer a browser that asks before it sends, which it does without a token.
+
+    A header ``mcp-param-*`` is allowed by its form alone: a list of those that tools use would name them.
+    """
+    asked = head.headers.get("access-control-request-headers", "").lower().split(",")
+    names = {each.strip() for each in asked}
+    allowed = sorted(each for each in names if each in _MAY_SEND or _MIRRORED.fullmatch(each))
+    methods = ("access-control-allow-methods", "POST")
+    listed = (("access-control-allow-headers", ", ".join(allowed)),) if allowed else ()
+    return Reply(204, headers=(methods, *listed, ("access-control-max-age", "600")))
+
+
+_MAY_SEND: Final = frozenset(
+    {"authorization", "content-type", "accept", "mcp-protocol-version", "mcp-method", "mcp-name"}
+)
+_MIRRORED: Final = re.compile(r"mcp-param-[a-z0-9-]{1,64}")
 
 
 def _foreign(what: str, knob: str) -> Refusal:

@@ -116,6 +116,7 @@ def tool_call(principal: Principal, name: str, surface: Surface, outcome: Outcom
 def resource_read(principal: Principal, uri: str, outcome: Outcome) -> ResourceRead:
     """Return the event of a reading's outcome."""
     word, scope, code, policies = _classified(outcome)
+    code = "X_MCP_RESOURCE_UNKNOWN" if word == "hidden" else code
     who, kind, behind = _caller(principal)
     return ResourceRead(uri, word, who, kind, behind, scope, code, policies)
 
@@ -123,6 +124,7 @@ def resource_read(principal: Principal, uri: str, outcome: Outcome) -> ResourceR
 def prompt_get(principal: Principal, name: str, outcome: Outcome, completes: str | None = None) -> PromptGet:
     """Return the event of a prompt's, or of a completion's, outcome."""
     word, scope, code, policies = _classified(outcome)
+    code = "X_MCP_PROMPT_UNKNOWN" if word == "hidden" else code
     who, kind, behind = _caller(principal)
     what: Literal["prompt-get", "completion"] = "prompt-get" if completes is None else "completion"
     return PromptGet(name, word, who, kind, behind, scope, code, policies, completes, what)

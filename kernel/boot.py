@@ -31,9 +31,11 @@ from .declare import (
 )
 from .errors import Fault, fault
 from .model import NO_SCOPE
+from .refs import reference_in
 from .schema import InputSchema, NoInput, OutputSchema, SchemaRefused, publish_input, publish_output
-from .shapes import fields_of
+from .shapes import LOADED, fields_of
 from .signatures import Handler, read_signature, without_none
+from .unreadable import OF_A_CALLER
 
 C = TypeVar("C", Resource, Prompt)
 
@@ -198,8 +200,10 @@ class Builder:
         if not TOOL_NAME.fullmatch(name):
             self.refuse("X_MCP_TOOL_NAME_INVALID", f"`{_safe(name)}` is no name of a resource or prompt")
             return None
+        if declared.scope is not None and (declared.scope == NO_SCOPE or not NAME.fullmatch(declared.scope)):
+            self.refuse("X_NAME_INVALID", f"`{_safe(declared.scope)}` is no scope name")
         try:
-            entry = self._entry(acting(declared), False, getattr(declared, "scope", None))
+            entry = self._entry(acting(declared), False, declared.scope)
             return None if entry is None else finished(entry, declared)
         except ContentFault as refusal:
             self.refuse("X_DECLARATION_INVALID", refusal.cause, refusal.fix)
@@ -394,6 +398,10 @@ class Builder:
     def _published(
         self, action: Action, model: type[BaseModel], output: Any
     ) -> tuple[InputSchema, OutputSchema] | None:
+        if held := reference_in(model):
+            cause = f"`{action.name}` takes a `Ref` at `{held}`, and {OF_A_CALLER.why}"
+            self.refuse("X_DECLARATION_INVALID", cause, OF_A_CALLER.fix)
+            return None
         rows = action.kind == "query" and not action.single
         answer = without_none(output) if action.single else output
         try:
@@ -411,7 +419,7 @@ class Builder:
         if problem:
             self.refuse("X_DECLARATION_INVALID", f"`{tool}`: the resource loader {problem}")
             return None
-        return ResourceType(facts.__name__, fields_of(facts), facts, loader)
+        return ResourceType(facts.__name__, fields_of(facts, LOADED), facts, loader)
 
     # what must be unique over all entries
 

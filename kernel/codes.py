@@ -162,6 +162,12 @@ _TABLE: Final = (
         "add `mcp=expose(...)` to its declaration, or take it off the list",
     ),
     Code(
+        "X_MCP_CLIENT_TROUBLE",
+        "developer",
+        "clients in the field do not take this as it is declared",
+        "change it if those clients are to use it; the server serves it all the same",
+    ),
+    Code(
         "X_MCP_GROUP_UNKNOWN",
         "developer",
         "`groups` names a tool that is not served",
@@ -255,7 +261,7 @@ _TABLE: Final = (
     Code(
         "X_ROLE_UNKNOWN",
         "developer",
-        "a declaration names a role that `roles=` does not list",
+        "a declaration or a policy names a role that the app does not declare",
         "correct the spelling, or add the role to `roles=`",
     ),
     Code(

@@ -15,8 +15,8 @@ from .reading import Reading, nearest
 
 _GATE_ACTIONS: Final[Mapping[str, Gate]] = {"see": "visibility", "present": "scope"}
 _UNNAMED: Final[Mapping[Gate, tuple[str, str]]] = {
-    "visibility": ("audience: it shows every tool", 'name one: `resource == Audience::"roles:admin"`'),
-    "scope": ("scope: it grants them all", 'name one: `resource == Scope::"posts:write"`'),
+    "visibility": ("audience: it shows every tool", 'name one: `permit (.., resource == Audience::"..")`'),
+    "scope": ("scope: it grants them all", 'name one: `permit (.., resource == Scope::"..")`'),
 }
 
 

@@ -359,7 +359,7 @@ class Prompt:
 def prompt(
     source: Path | str | AnyHandler,
     *,
-    description: str,
+    description: str = "",
     name: str | None = None,
     visible_to: VisibleTo = None,
     title: str | None = None,
@@ -371,10 +371,11 @@ def prompt(
 ) -> Prompt:
     """Return an MCP prompt declaration.
 
-    ``source`` is a file, read when the prompt is asked for, or a function that returns a string,
-    ``Message``s or both. ``{{slot}}`` in a file is an argument: a required string, or what the field of
-    ``input`` says. The name is the file's up to its first dot, or the function's. Who sees it may use
-    it, as with ``resource``.
+    ``source`` is a file, read when the prompt is asked for, or a function that returns a string, a
+    ``Message`` or a list of them. ``{{slot}}`` in a file is an argument: a required string, or what the
+    field of ``input`` says; a file may describe its arguments and itself in YAML before its text. The
+    name is the file's up to its first dot, or the function's. Who sees it may use it, as with
+    ``resource``.
     """
     read = Path(source) if isinstance(source, str) else source
     named = read.name.partition(".")[0] if isinstance(read, Path) else getattr(read, "__name__", "")

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, get_args
+
+from pydantic import BaseModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,3 +20,22 @@ class Ref:
     """
 
     type: str
+
+
+def reference_in(model: type[BaseModel]) -> str | None:
+    """Return the first field of a model that holds a ``Ref``, however deep."""
+    fields = model.model_fields.items()
+    return next((name for name, info in fields if _holds(info.annotation, *info.metadata)), None)
+
+
+def _holds(*parts: Any) -> bool:
+    stack, seen = list(parts), set[type[BaseModel]]()
+    while stack:
+        part = stack.pop()
+        if isinstance(part, Ref):
+            return True
+        stack.extend(get_args(part))
+        if isinstance(part, type) and issubclass(part, BaseModel) and part not in seen:
+            seen.add(part)
+            stack.extend(each for info in part.model_fields.values() for each in (info.annotation, *info.metadata))
+    return False

@@ -35,7 +35,7 @@ _OTHER: Final = Unreadable(
     "Cedar has no such type", "declare a model, `str`, `int`, `bool`, or a list of one"
 )
 _TYPES: Final = (
-    ((float, Decimal), "Cedar has no floats", "declare `Money`, or an `int` of the smallest unit"),
+    ((float, Decimal), "Cedar has whole numbers only", "declare `Money`, or an `int` of the smallest unit"),
     ((date, time, timedelta), "Cedar is sent no dates", "declare an `int`, such as seconds since 1970"),
     ((bytes, bytearray), "Cedar has no bytes", "declare a `str`"),
     ((enum.Enum,), "its members are of no one type", "make it a `StrEnum` or an `IntEnum`"),

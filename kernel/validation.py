@@ -86,7 +86,7 @@ class _Check:
     reading: Reading
 
     def run(self, policies: list[Policy]) -> None:
-        """1. the schema itself  2. what no request tells  3. the engine's validator  4. ``has`` of nothing."""
+        """1. the schema itself  2. what no request tells  3. what the validator says  4. ``has`` of nothing."""
         try:
             against = cedar.schema(self.text)
         except PolicyRefused as refusal:

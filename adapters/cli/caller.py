@@ -105,14 +105,16 @@ def facts_from(entry: Entry | None, held: Json) -> BaseModel | None:
     try:
         return entry.resource.model.model_validate(held)
     except ValidationError as refusal:
-        cause = f"the facts are no `{entry.resource.name}`: {_told(refusal)}"
+        cause = f"the facts are no `{entry.resource.name}`: {'; '.join(misfits(refusal))}"
         raise Refused(USAGE, cause, f"give {skeleton(entry)}") from None
 
 
-def _told(refusal: ValidationError) -> str:
-    """Say what is wrong with facts without repeating them."""
+def misfits(refusal: ValidationError) -> list[str]:
+    """Return what is wrong with a value, a line for each place, without repeating the value."""
     found = refusal.errors(include_url=False, include_context=False, include_input=False)
-    return "; ".join(f"{'.'.join(str(step) for step in each['loc'])}: {each['msg']}" for each in found)
+    return [
+        f"{'.'.join(str(step) for step in each['loc'])}: {each['msg']}".removeprefix(": ") for each in found
+    ]
 
 
 def skeleton(entry: Entry) -> str:

@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from rich.console import Console
 from rich.table import Table
@@ -70,6 +70,16 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> Table:
     for row in rows:
         made.add_row(*(each if isinstance(each, Text) else Text(each) for each in row))
     return made
+
+
+class _Effect(Protocol):
+    @property
+    def permit(self) -> bool: ...
+
+
+def effect(policy: _Effect) -> str:
+    """Return the word a policy, or what is left of one, begins with."""
+    return "permit" if policy.permit else "forbid"
 
 
 def words(names: Iterable[str], last: str = "and") -> str:

@@ -24,6 +24,7 @@ from ...kernel.model import Principal
 from ...kernel.seal import Seal
 from ...kernel.steps import RequestFacts
 from ..http.invoke import HttpServer
+from ..mcp import lint
 from ..mcp.endpoint import About, Instructions, McpServer
 from ..wire import BODY_LIMIT, Door
 from . import policies
@@ -161,12 +162,13 @@ def define_app_mcp(
 def _kernel(declared: Declarations, extra: Iterable[Fault], sources: Sources) -> Kernel:
     built = build(declared)
     loaded = load(built.catalog, policies.base(), sources, complete=built.complete)
-    everything = (*built.faults, *extra, *loaded.faults)
+    everything = (*built.faults, *lint.faults(built.catalog), *extra, *loaded.faults)
     if everything:
         raise BootError(everything)
-    for warning in loaded.warnings:
+    warnings = (*lint.warnings(built.catalog), *loaded.warnings)
+    for warning in warnings:
         log.warning("%s", warning)
-    return Kernel(built.catalog, Judge(built.catalog, loaded.base, loaded.policies), loaded.warnings)
+    return Kernel(built.catalog, Judge(built.catalog, loaded.base, loaded.policies), warnings)
 
 
 def judge_from(catalog: Catalog, sources: Sources) -> tuple[Judge, tuple[Fault, ...]]:
@@ -177,7 +179,8 @@ def judge_from(catalog: Catalog, sources: Sources) -> tuple[Judge, tuple[Fault, 
     loaded = load(catalog, policies.base(), sources)
     if loaded.faults:
         raise BootError(loaded.faults)
-    return Judge(catalog, loaded.base, loaded.policies), loaded.warnings
+    warnings = (*lint.warnings(catalog), *loaded.warnings)
+    return Judge(catalog, loaded.base, loaded.policies), warnings
 
 
 def _misplaced(path: str) -> Iterable[Fault]:

@@ -11,7 +11,7 @@ from ...kernel.errors import BootError, fault, refused
 from ...kernel.steps import Steps
 from ..http import invoke as http
 from ..mcp import server as mcp
-from ..wire import JSON_TYPE, STREAM_HEADERS, Head, Reply, event, problem
+from ..wire import JSON_TYPE, STREAM_HEADERS, Head, Reply, cross_origin, event, problem
 from .app import App
 from .reload import When, reloading
 from .run import Clock, Edge, Open, Running, run, utc_now
@@ -66,7 +66,7 @@ class _Application:
             log.error("the lifespan of `%s` never started; serve it with lifespan on", self._app.name)
             return await _send(problem(503, refused("X_INTERNAL")), send)
         head = head_of(scope, self._clock().timestamp())
-        stream = _Stream(receive, send)
+        stream = _Stream(receive, send, self._shared(head))
         edge = Edge(self._running, _reader(head, receive), stream)
         try:
             reply = await run(self._route(head), edge)
@@ -82,10 +82,15 @@ class _Application:
         return None
 
     def _route(self, head: Head) -> Steps[Reply]:
-        app = self._app
-        if head.path in (app.path, app.path + "/"):
-            return mcp.serve(app.mcp, head)
-        return http.serve(app.http, head)
+        return mcp.serve(self._app.mcp, head) if self._is_mcp(head) else http.serve(self._app.http, head)
+
+    def _is_mcp(self, head: Head) -> bool:
+        return head.path in (self._app.path, self._app.path + "/")
+
+    def _shared(self, head: Head) -> tuple[tuple[str, str], ...]:
+        """Return the headers that let a page read the answer; the actions' pages are their host's matter."""
+        shareable = self._is_mcp(head) and self._app.mcp.door.refuses(head) is None
+        return cross_origin(head) if "origin" in head.headers and shareable else ()
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
@@ -108,8 +113,8 @@ class _Application:
 class _Stream:
     """The answer of one request: whole, or a stream once a message precedes it (``run.Outlet``)."""
 
-    def __init__(self, receive: Receive, send: Send) -> None:
-        self._receive, self._send = receive, send
+    def __init__(self, receive: Receive, send: Send, shared: tuple[tuple[str, str], ...] = ()) -> None:
+        self._receive, self._send, self._shared = receive, send, shared
         self._begun = False
         self._timer: asyncio.TimerHandle | None = None
         self._watch: asyncio.Task[None] | None = None
@@ -119,7 +124,8 @@ class _Stream:
         """Send one message as an event."""
         if not self._begun:
             self._begun = True
-            await self._send({"type": "http.response.start", "status": 200, "headers": _STREAM})
+            headers = [*_STREAM, *_raw(self._shared)]
+            await self._send({"type": "http.response.start", "status": 200, "headers": headers})
         await self._part(event(message))
 
     async def rest(self) -> None:
@@ -129,7 +135,7 @@ class _Stream:
     async def finish(self, reply: Reply) -> None:
         """Send the answer; in a stream it is the last event."""
         if not self._begun:
-            await _send(reply, self._send)
+            await _send(reply, self._send, self._shared)
             return
         last = event(reply.body) if reply.body else b""
         await self._send({"type": "http.response.body", "body": last})
@@ -212,10 +218,14 @@ def _reader(head: Head, receive: Receive) -> Callable[[int], Awaitable[bytes | N
     return read
 
 
-async def _send(reply: Reply, send: Send) -> None:
-    if reply.body and not reply.headers and reply.media is JSON_TYPE:
+def _raw(headers: Iterable[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
+    return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+
+
+async def _send(reply: Reply, send: Send, shared: tuple[tuple[str, str], ...] = ()) -> None:
+    if reply.body and not reply.headers and not shared and reply.media is JSON_TYPE:
         headers = [_JSON, (b"content-length", b"%d" % len(reply.body))]
     else:
-        headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in reply.all_headers()]
+        headers = _raw((*reply.all_headers(), *shared))
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
     await send({"type": "http.response.body", "body": reply.body})

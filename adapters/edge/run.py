@@ -116,6 +116,8 @@ class Edge:
         """Carry out one step; an unknown one is refused, which the kernel reads as a denial."""
         match step:
             case Permit():
+                if step.line is not None and step.line.ends_with_client and self.outlet is not None:
+                    self.outlet.stoppable()
                 held = self._context(step.principal, step.resource, self._client(step))
                 return await self._apply(step.handler, step.input, held)
             case Load():
@@ -151,8 +153,6 @@ class Edge:
         line = permit.line
         if line is None or "context" not in permit.handler.takes:
             return NOBODY
-        if line.ends_with_client and self.outlet is not None:
-            self.outlet.stoppable()
         send = None if self.outlet is None else self.outlet.write
         loop = None if permit.handler.is_async else _loop()
         return StreamClient(

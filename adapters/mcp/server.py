@@ -20,6 +20,7 @@ from ..wire import (
     authenticate,
     event,
     media_type,
+    preflight,
 )
 from . import completion, content, envelope, listen, tools
 from .endpoint import McpServer, Request
@@ -40,7 +41,9 @@ def serve(server: McpServer, head: Head) -> Steps[Reply]:
     refusing = server.door.refuses(head)  # 1
     if refusing is not None:
         return envelope.refusal(None, MODERN, INVALID_REQUEST, refusing, status=403)
-    if head.method != "POST":  # 2
+    if head.method == "OPTIONS" and "access-control-request-method" in head.headers:  # 2
+        return preflight(head)
+    if head.method != "POST":
         return Reply(405, headers=(("allow", "POST"),))
     who = yield from authenticate(head, agents_only=True, audience=server.audience)  # 3
     if isinstance(who, Unauthenticated):

@@ -24,6 +24,9 @@ KERNEL: Final = (
         "seal",
         "uri_template",
         "policy_text",
+        "money",
+        "refs",
+        "unreadable",
         "codes",
         "content",
         "asks",
@@ -34,7 +37,7 @@ KERNEL: Final = (
     ("client", "declare", "shapes", "schema", "form", "signatures"),
     ("catalog", "line", "steps"),
     ("boot_content", "boot", "compile", "cedar_text", "cedar", "cedar_parts", "places", "links"),
-    ("policies", "reading", "confinement", "own_types", "validation", "loader", "judge"),
+    ("policies", "attributes", "reading", "confinement", "own_types", "validation", "loader", "judge"),
     ("view",),
     ("gates",),
 )

@@ -8,19 +8,29 @@ from __future__ import annotations
 import json
 import sys
 from dataclasses import asdict
+from datetime import date
+from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel
 
-from nonsuch import App, BootError, Registry, can, define_app_mcp, expose
+from nonsuch import App, BootError, Ref, Registry, can, define_app_mcp, expose
 from nonsuch.kernel.errors import Fault
+
+
+class Line(BaseModel):
+    words: int = 0
+    rate: Decimal = Decimal(0)
 
 
 class Ask(BaseModel):
     postId: str
     size: int = 0
     note: str | None = None
+    price: float = 0.0
+    due: date | None = None
+    line: Line = Line()
 
 
 class Post(BaseModel):
@@ -28,6 +38,8 @@ class Post(BaseModel):
     org: str
     author: str
     published: bool = False
+    rating: float = 0.0
+    editor: Annotated[str, Ref("Human")] = "ed"
 
 
 def find(input: Ask) -> Post | None:

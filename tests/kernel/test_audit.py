@@ -6,11 +6,20 @@ from dataclasses import fields
 
 import pytest
 
-from nonsuch import Agent, Human, Principal
-from nonsuch.kernel.audit import AuthRefused, ToolCall, tool_call
+from nonsuch import Agent, Human, ListRoots, Principal
+from nonsuch.kernel.audit import (
+    AuthRefused,
+    PromptGet,
+    ResourceRead,
+    ToolCall,
+    prompt_get,
+    resource_read,
+    tool_call,
+)
 from nonsuch.kernel.model import (
     Failed,
     Hidden,
+    InputRequired,
     InvalidArguments,
     Issue,
     Ok,
@@ -19,6 +28,7 @@ from nonsuch.kernel.model import (
     PolicyError,
     ScopeDenied,
     Surface,
+    Unfit,
 )
 
 SENTINEL = "s3ntinel"
@@ -43,6 +53,18 @@ EVENTS: dict[str, tuple[Outcome, ToolCall]] = {
         PolicyError(("p",)),
         ToolCall("t", "policy-error", "mcp", "a", "agent", code="X_FORBIDDEN", policies=("p",)),
     ),
+    "header": (
+        Unfit(SENTINEL),
+        ToolCall("t", "invalid-args", "mcp", "a", "agent", code="X_MCP_PROTOCOL"),
+    ),
+    "capability": (
+        Unfit(SENTINEL, ("sampling",)),
+        ToolCall("t", "invalid-args", "mcp", "a", "agent", code="X_MCP_CAPABILITY_MISSING"),
+    ),
+    "another round": (
+        InputRequired({SENTINEL: ListRoots()}, SENTINEL),
+        ToolCall("t", "input-required", "mcp", "a", "agent"),
+    ),
     "failed": (
         Failed("X_LATE", SENTINEL, SENTINEL, SENTINEL),
         ToolCall("t", "failed", "mcp", "a", "agent", code="X_LATE"),
@@ -62,6 +84,23 @@ def test_the_event_of_an_outcome(name: str) -> None:
     assert SENTINEL not in repr(told)
 
 
+HIDDEN_CODE = {"X_MCP_TOOL_UNKNOWN": ("X_MCP_RESOURCE_UNKNOWN", "X_MCP_PROMPT_UNKNOWN")}
+
+
+@pytest.mark.parametrize("name", EVENTS)
+def test_a_reading_and_a_prompt_end_as_a_call_does_and_name_what_is_unknown(name: str) -> None:
+    outcome, event = EVENTS[name]
+    for_resource, for_prompt = HIDDEN_CODE.get(event.code or "", (event.code, event.code))
+    ended = (event.outcome, event.caller, event.caller_kind, None, event.scope)
+    read = resource_read(AGENT, "u:1", outcome)
+    assert read == ResourceRead("u:1", *ended, for_resource, event.policies)
+    got = prompt_get(AGENT, "p", outcome)
+    assert got == PromptGet("p", *ended, for_prompt, event.policies)
+    completed = prompt_get(AGENT, "p", outcome, "lang")
+    assert completed == PromptGet("p", *ended, for_prompt, event.policies, "lang", "completion")
+    assert SENTINEL not in repr((read, got, completed))
+
+
 @pytest.mark.parametrize(
     ("who", "caller", "kind", "person"),
     [
@@ -71,8 +110,13 @@ def test_the_event_of_an_outcome(name: str) -> None:
     ],
 )
 def test_who_called_and_for_whom(who: Principal, caller: str, kind: str, person: str | None) -> None:
-    told = tool_call(who, "t", "mcp", Ok(b""))
-    assert (told.caller, told.caller_kind, told.acts_for) == (caller, kind, person)
+    ended = Ok(b"")
+    for told in (
+        tool_call(who, "t", "mcp", ended),
+        resource_read(who, "u:1", ended),
+        prompt_get(who, "p", ended),
+    ):
+        assert (told.caller, told.caller_kind, told.acts_for) == (caller, kind, person)
 
 
 @pytest.mark.parametrize("surface", ["mcp", "http", "agent"])
@@ -88,6 +132,10 @@ def test_a_name_is_whole_until_it_was_looked_up() -> None:
 def test_an_event_has_no_room_for_a_payload() -> None:
     names = "tool outcome surface caller caller_kind acts_for scope code policies declared kind"
     assert [each.name for each in fields(ToolCall)] == names.split()
+    names = "uri outcome caller caller_kind acts_for scope code policies kind"
+    assert [each.name for each in fields(ResourceRead)] == names.split()
+    names = "prompt outcome caller caller_kind acts_for scope code policies completes kind"
+    assert [each.name for each in fields(PromptGet)] == names.split()
     assert [each.name for each in fields(AuthRefused)] == ["reason", "status", "address", "path", "kind"]
     assert (ToolCall("t", "ok", "mcp", "a", "agent").kind, AuthRefused("no-token", 401, None, "/").kind) == (
         "tool-call",

@@ -327,7 +327,7 @@ def test_a_grant_of_a_permission_that_nothing_asks_for() -> None:
         Fault(
             "X_POLICY_ACTION_UNKNOWN",
             "`grant editor word:sya` names `word:sya`, which is no tool and no permission",
-            "correct the spelling, or declare the action",
+            "write `word:say`, or declare the action",
             "<grant editor word:sya>",
         )
     ]
@@ -405,12 +405,17 @@ def test_a_condition_with_a_comment_stays_a_condition() -> None:
 
 @pytest.mark.parametrize(
     "condition",
-    ["resource.name == 1", "context.args.word == 1", 'principal in Role::"amdin"', "principal.nothing", "1"],
+    ["resource.name == 1", "context.args.word == 1", "principal.nothing", "1"],
 )
 def test_a_condition_that_does_not_fit(condition: str) -> None:
     """The gate's context is empty and its resource has no attributes: an audience cannot read arguments."""
     told = faults(one(visible_to=audience(condition)), roles=["admin"])
     assert {each.code for each in told} == {"X_POLICY_INVALID"}
+
+
+def test_a_condition_that_names_an_unknown_role() -> None:
+    told = faults(one(visible_to=audience('principal in Role::"amdin"')), roles=["admin"])
+    assert {each.code for each in told} == {"X_ROLE_UNKNOWN"}
 
 
 # signatures
@@ -712,7 +717,12 @@ def test_two_resources_of_one_uri() -> None:
     assert faults(one(), resources=[*given, again]) == [
         Fault("X_MCP_RESOURCE_DUPLICATE", "two resources claim `app://x`", "give one of the two another URI")
     ]
-    assert boot(one(), resources=given).resources == tuple(given)
+    named = resource("app://z", "x", "Another x", say)
+    assert faults(one(), resources=[*given, named]) == [
+        Fault("X_MCP_RESOURCE_DUPLICATE", "two resources are named `x`", "give one of the two another URI")
+    ]
+    places = [each.place for each in boot(one(), resources=given).kernel.catalog.entries]
+    assert [place.uri for place in places if place is not None] == ["app://x", "app://y"]
 
 
 def test_an_app_that_lets_nobody_in_cannot_be_mounted() -> None:
@@ -837,9 +847,10 @@ def test_all_faults_of_a_run_are_told_at_once(tmp_path: Path) -> None:
             "`unsafe`: parameter `word` is neither a pydantic model nor a `Context`, or comes twice",
         ),
         ("X_DECLARATION_INVALID", f"`tell`: the resource loader {NO_MODEL}"),
+        ("X_MCP_RESOURCE_DUPLICATE", "two resources claim `app://x`"),
+        ("X_MCP_RESOURCE_DUPLICATE", "two resources are named `x`"),
         ("X_ROLE_UNKNOWN", "a grant names the role `admin`, which `roles=` does not list"),
         ("X_NAME_INVALID", "a grant names `word`, which is no permission"),
-        ("X_MCP_RESOURCE_DUPLICATE", "two resources claim `app://x`"),
     ]
     assert all(each.fix for each in told)
     assert [(each.code, each.where.rpartition(":")[0]) for each in told[-3:]] == [

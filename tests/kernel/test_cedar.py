@@ -39,7 +39,9 @@ NO_ARGUMENTS = '{"args": {}}'
 def decided(
     *sources: str, context: str = NO_ARGUMENTS, principal: Any = AGENT, action: str = "act"
 ) -> Decision:
-    policies = [policy for source in sources for policy in cedar_text.parse(source, f"f{sources.index(source)}")]
+    policies = [
+        policy for source in sources for policy in cedar_text.parse(source, f"f{sources.index(source)}")
+    ]
     return cedar.decide(principal, action, POST, context, cedar.policy_set(policies), HELD, OF)
 
 
@@ -305,9 +307,18 @@ def test_the_strict_validator_names_our_policies() -> None:
         for name, what in (("good", "resource.n == 1"), ("bad", "resource.zz == 1"), ("off", "principal.zz"))
     ]
     told = cedar.invalid(policies, OF)
-    assert sorted({ident for ident, _ in told}) == ["bad", "off"]
+    assert sorted({policy.id for policy, _ in told}) == ["bad", "off"]
     assert cedar.invalid(policies[:1], OF) == []
     assert cedar.invalid([], OF) == []
+
+
+def test_the_validator_tells_policies_of_one_id_apart() -> None:
+    texts = ("resource.n == 1", "resource.zz == 1")
+    policies = [
+        parsed(f'@id("\\n\\"twice") permit(principal, action == Action::"act", resource) when {{ {what} }};')
+        for what in texts
+    ]
+    assert {id(policy) for policy, _ in cedar.invalid(policies, OF)} == {id(policies[1])}
 
 
 def test_facts_join_the_entities_that_are_held() -> None:

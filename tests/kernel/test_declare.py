@@ -98,7 +98,8 @@ def test_the_small_declarations_are_what_was_said(tmp_path: Path) -> None:
     assert resource("app://x", "x", "An x", read, mime_type="text/plain", visible_to=["editor"]) == expected
     assert resource("app://x", "x", "An x", read).mime_type == "application/json"
     file = tmp_path / "welcome@v1.md"
-    assert prompt(str(file), description="Hi") == prompt(file, description="Hi") == Prompt(file, "Hi", None)
+    expected_prompt = Prompt(file, "Hi", "welcome@v1")
+    assert prompt(str(file), description="Hi") == prompt(file, description="Hi") == expected_prompt
 
 
 def test_declarations_are_frozen() -> None:

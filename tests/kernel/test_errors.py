@@ -12,6 +12,7 @@ from nonsuch.kernel.errors import ErrorAudience, Fault, Refusal, fault, refusal,
 from nonsuch.kernel.model import (
     Failed,
     Hidden,
+    InputRequired,
     InvalidArguments,
     Issue,
     Ok,
@@ -19,6 +20,7 @@ from nonsuch.kernel.model import (
     PolicyDenied,
     PolicyError,
     ScopeDenied,
+    Unfit,
 )
 
 PACKAGE = Path(nonsuch.__file__).resolve().parent
@@ -69,7 +71,7 @@ def test_every_code_speaks_in_our_style(code: Code) -> None:
 
 def test_what_a_caller_can_do_is_written_down_for_each_refusal_of_a_call() -> None:
     silent = {code.code for code in CODES.values() if code.culprit == "caller" and not code.caller_fix}
-    assert silent == {"X_MCP_TOOL_UNKNOWN"}
+    assert silent == {"X_MCP_TOOL_UNKNOWN", "X_MCP_RESOURCE_UNKNOWN", "X_MCP_PROMPT_UNKNOWN"}
 
 
 def test_a_fault_takes_the_fix_of_its_code_unless_a_better_one_is_known() -> None:
@@ -151,6 +153,29 @@ TOLD: dict[str, tuple[Outcome, Refusal, Refusal]] = {
         Refusal("X_FORBIDDEN", "not yours", "ask for it"),
         Refusal("X_FORBIDDEN", "not yours (policies: `p`)", "grant it"),
     ),
+    "scope that nobody presents": (
+        ScopeDenied("-"),
+        Refusal("X_MCP_SCOPE_DENIED", "`t` is under no scope, so no token opens it", "ask the app's developer"),
+        Refusal(
+            "X_MCP_SCOPE_DENIED",
+            "`t` is under no scope, so no token opens it",
+            "name `t` in `scopes` of `define_app_mcp`",
+        ),
+    ),
+    "header": (
+        Unfit("the header says otherwise"),
+        Refusal("X_MCP_PROTOCOL", "the header says otherwise", "send one JSON-RPC 2.0 object in each POST"),
+        Refusal("X_MCP_PROTOCOL", "the header says otherwise", "send one JSON-RPC 2.0 object in each POST"),
+    ),
+    "capability": (
+        Unfit("it cannot", ("sampling",)),
+        Refusal("X_MCP_CAPABILITY_MISSING", "it cannot", "use a client that declares the capability"),
+        Refusal(
+            "X_MCP_CAPABILITY_MISSING",
+            "it cannot",
+            "use a client that declares the capability, or drop it from the tool's `needs`",
+        ),
+    ),
     "failed": (
         Failed("X_LATE", "too late", "raise the limit", "come earlier"),
         Refusal("X_LATE", "too late", "come earlier"),
@@ -171,9 +196,10 @@ def test_each_audience_is_told_its_own_fix(name: str) -> None:
     assert refusal(outcome, "t", "developer") == developer
 
 
-def test_an_accepted_call_has_no_refusal() -> None:
-    with pytest.raises(TypeError, match="an accepted call has no refusal"):
-        refusal(Ok(b"1"), "t", "caller")
+@pytest.mark.parametrize("outcome", [Ok(b"1"), InputRequired({}, None)])
+def test_a_call_that_goes_on_has_no_refusal(outcome: Outcome) -> None:
+    with pytest.raises(TypeError, match="a call that goes on has no refusal"):
+        refusal(outcome, "t", "caller")
 
 
 @pytest.mark.parametrize("code", CODES.values(), ids=lambda code: code.code)

@@ -189,7 +189,6 @@ def test_a_fault_says_where(text: str, tmp_path: Path) -> None:
 
 
 INVALID = {
-    "an unknown role": 'principal in Role::"editr"',
     "an unknown attribute": 'resource.ogr == "acme"',
     "an unknown attribute of the caller": "principal.mfa",
     "an unknown argument": "context.args.siez == 1",
@@ -205,6 +204,76 @@ INVALID = {
 def test_a_policy_that_does_not_fit_the_schema(name: str) -> None:
     _, told = loaded(policy('action in Action::"post:publish"', when=INVALID[name]))
     assert set(told) == {("X_POLICY_INVALID", "f0.cedar")}
+
+
+UNDECLARED = {
+    'principal in Role::"editr"': (
+        "X_ROLE_UNKNOWN",
+        "role",
+        "editr",
+        "write `editor`, or add the role to `roles=`",
+    ),
+    'principal in [Role::"admin", Role::"zz"]': (
+        "X_ROLE_UNKNOWN",
+        "role",
+        "zz",
+        "correct the spelling, or add the role to `roles=`",
+    ),
+    'principal has scopes && principal.scopes.contains(Scope::"post:wirte")': (
+        "X_POLICY_INVALID",
+        "scope",
+        "post:wirte",
+        "write `post:write`, or add the scope to `scopes=`",
+    ),
+    'principal.audiences.contains(Audience::"everyon")': (
+        "X_POLICY_INVALID",
+        "audience",
+        "everyon",
+        "write `everyone`, or give a tool that audience with `visible_to=`",
+    ),
+}
+
+
+@pytest.mark.parametrize("condition", UNDECLARED)
+def test_a_name_that_nobody_declared_is_told_with_the_nearest_one(condition: str, tmp_path: Path) -> None:
+    code, kind, name, fix = UNDECLARED[condition]
+    own = folder(tmp_path, own=policy('action in Action::"post:publish"', when=condition))
+    given: dict[str, Any] = {
+        "roles": ["admin", "editor"],
+        "scopes": {"post:write": ["publish", "erase", "report"]},
+    }
+    (told,) = faults(press(), policies_dir=own, **given)
+    cause = f"`own` names the {kind} `{name}`, which the app does not declare"
+    assert (told.code, told.cause, told.fix) == (code, cause, fix)
+
+
+HAS = {
+    "an argument": "context.args has sise",
+    "an argument, from above": "context has args.sise",
+    "the resource": "resource has ogr",
+    "the caller": "principal has mfa",
+    "a guard": "context.args has sise && context.args.sise == 1",
+    "one of two": "principal has org || resource has ogr",
+    "under not": "!(resource has ogr)",
+}
+
+
+@pytest.mark.parametrize("name", HAS)
+@pytest.mark.parametrize("effect", ["permit", "forbid"])
+def test_a_has_of_what_nothing_has_is_refused(name: str, effect: str) -> None:
+    """Or a `forbid` behind a misspelt `has` never forbids, and the validator says nothing."""
+    _, told = loaded(policy('action in Action::"post:publish"', effect=effect, when=HAS[name]))
+    assert told == [("X_POLICY_INVALID", "f0.cedar")]
+
+
+def test_a_has_of_what_some_tool_has_is_admitted() -> None:
+    for condition in (
+        "context.args has size",
+        "resource has org",
+        "principal has actsFor",
+        "principal has org",
+    ):
+        assert loaded(policy('action in Action::"any"', when=condition))[1] == []
 
 
 def test_a_policy_about_every_permission_must_fit_every_tool() -> None:

@@ -9,7 +9,7 @@ import enum
 import json
 import types
 from collections.abc import Callable, Iterable, Mapping
-from datetime import date
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from functools import cache
 from typing import Annotated, Any, Dict, FrozenSet, List, Literal, Optional, Set, Tuple, Union  # noqa: UP035
@@ -35,6 +35,7 @@ from nonsuch.kernel.shapes import (
     shape_of,
     uid,
 )
+from nonsuch.kernel.unreadable import Unreadable
 
 from .trial import unchecked
 
@@ -130,17 +131,39 @@ TYPES: list[tuple[Any, str | None]] = [
 @pytest.mark.parametrize(("annotation", "text"), TYPES, ids=lambda value: str(value))
 def test_the_cedar_type_of_a_python_type(annotation: Any, text: str | None) -> None:
     shape = shape_of(annotation)
-    assert (None if shape is None else shape.text) == text
+    assert (shape.text if isinstance(shape, Shape) else None) == text
 
 
 @pytest.mark.parametrize("annotation", [List, Dict, Set, FrozenSet])  # noqa: UP006  (test material)
 def test_a_bare_generic_has_no_cedar_type(annotation: Any) -> None:
-    assert shape_of(annotation) is None
+    assert isinstance(shape_of(annotation), Unreadable)
+
+
+WHY: list[tuple[Any, str]] = [
+    (float, "declare `Money`, or an `int` of the smallest unit"),
+    (list[Decimal], "declare `Money`, or an `int` of the smallest unit"),
+    (datetime, "declare an `int`, such as seconds since 1970"),
+    (dict[str, timedelta], "declare an `int`, such as seconds since 1970"),
+    (bytes, "declare a `str`"),
+    (Plain, "make it a `StrEnum` or an `IntEnum`"),
+    (str | int, "declare one type; `| None` makes it optional"),
+    (Literal["a", 1], "let all literals be strings, or all of them integers"),
+    (Any, "declare a model, `str`, `int`, `bool`, or a list of one"),
+    (list, "declare a model, `str`, `int`, `bool`, or a list of one"),
+    (tuple[str, int], "declare a model, `str`, `int`, `bool`, or a list of one"),
+]
+
+
+@pytest.mark.parametrize(("annotation", "fix"), WHY, ids=str)
+def test_what_a_policy_cannot_read_says_what_to_declare(annotation: Any, fix: str) -> None:
+    told = shape_of(annotation)
+    assert isinstance(told, Unreadable)
+    assert told.fix == fix
 
 
 def encoded(annotation: Any, value: object) -> object:
     shape = shape_of(annotation)
-    assert shape is not None
+    assert isinstance(shape, Shape)
     return shape.encode(value)
 
 
@@ -319,7 +342,9 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 def test_a_quoted_text_reads_back_as_itself(text: str) -> None:
     literal = quoted(text)
     assert literal.isprintable()
-    (policy,) = cedar_text.parse(f"@id({literal}) permit(principal, action, resource == Post::{literal});", "here")
+    (policy,) = cedar_text.parse(
+        f"@id({literal}) permit(principal, action, resource == Post::{literal});", "here"
+    )
     assert policy.resource == ("Post", text)
     assert policy.id == (text or "here#0")
 

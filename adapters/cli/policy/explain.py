@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from json import dumps
-from typing import Annotated, Any
+from collections.abc import Iterator
+from typing import Annotated, Any, Final
 
 from cyclopts import Parameter
 from rich.console import Console
 
 from ....kernel.model import Agent, Call, Principal
+from ...analysis.condition_text import Join
 from ...analysis.explain import Explainer, Explanation
-from ...analysis.witness import Condition, Considered, Verdict
+from ...analysis.parts import Condition
+from ...analysis.witness import Considered, Verdict
 from ..caller import entry_of, facts, known, names, principal, record
 from ..options import ASKED, Asked
-from ..render import FINDINGS, FINE, Result
+from ..render import FINDINGS, FINE, Result, effect
+from .sentences import LEGEND, lines
 from .words import Told, tell
 
-_MARK = {"true": "yes", "false": "NO", "error": "ERR", "unknown": "?"}
+_JOINS: Final[dict[Join, str]] = {"and": "all", "or": "any"}
 
 
 def explain(
@@ -68,16 +71,32 @@ def _scopes(given: str | None, declared: frozenset[str], *, human: bool) -> tupl
 def _show(console: Console, found: Explanation, told: Told, who: Principal, *, assumed: bool) -> None:
     console.print(_caller(who, assumed=assumed), soft_wrap=True)
     console.print(f"\n{told.headline}", style="bold", soft_wrap=True)
-    for title, lines in (("Why", told.because), ("What would have to change", told.changes)):
-        if lines:
+    console.print(_gates(found))
+    for title, lines_ in (("Why", told.because), ("What would have to change", told.changes)):
+        if lines_:
             console.print(f"\n{title}:")
-        for line in lines:
+        for line in lines_:
             console.print(f"  - {line}", soft_wrap=True)
-    for verdicts, name in _parties(found):
-        if verdicts.considered:
-            console.print(f"\nPolicies considered for {name}:")
-        for each in verdicts.considered:
-            _show_policy(console, each)
+    marks = [mark for verdict, name in _parties(found) for mark in _show_policies(console, verdict, name)]
+    if marks:
+        used = [f"{mark} {meaning}" for mark, meaning in LEGEND.items() if mark in marks]
+        console.print(f"\n{'; '.join(used)}", style="dim", soft_wrap=True)
+
+
+def _gates(found: Explanation) -> str:
+    loud = ("refused", "undecided")
+    told = [f"{gate} {state.upper() if state in loud else state}" for gate, state in gates(found).items()]
+    return f"Gates in order: {', '.join(told)}"
+
+
+def gates(found: Explanation) -> dict[str, str]:
+    """Return what each gate said: those before the one that decided passed, those after were not asked."""
+    order = ("visibility", "scope", "arguments", "policy")
+    if found.gate is None:
+        return dict.fromkeys(order, "passed")
+    at = order.index("policy" if found.gate == "facts" else found.gate)
+    decided = "undecided" if found.gate == "facts" else "refused"
+    return dict(zip(order, [*["passed"] * at, decided, *["not asked"] * (len(order) - at - 1)], strict=True))
 
 
 def _caller(who: Principal, *, assumed: bool) -> str:
@@ -96,31 +115,31 @@ def _parties(found: Explanation) -> list[tuple[Verdict, str]]:
     return [(each, "the agent" if isinstance(each.party, Agent) else "the human") for each in held]
 
 
-def _show_policy(console: Console, each: Considered) -> None:
-    effect = "permit" if each.policy.permit else "forbid"
-    state = "is about other callers or resources" if not each.applies else _state(each)
-    console.print(f"  {effect} {each.policy.id} ({each.policy.where}): {state}", soft_wrap=True)
-    for part in each.conditions:
-        console.print(f"    {_MARK[part.holds]:<4} {part.text}{_values(part)}", soft_wrap=True)
+def _show_policies(console: Console, verdict: Verdict, name: str) -> Iterator[str]:
+    """Print the policies of a verdict, and yield the marks that were used."""
+    if verdict.considered:
+        console.print(f"\nPolicies considered for {name}:")
+    for each in verdict.considered:
+        console.print(
+            f"  {effect(each.policy)} {each.policy.id} ({each.policy.where}): {_state(each)}", soft_wrap=True
+        )
+        for mark, line in lines(each.conditions if each.asked else (), " " * 4):
+            console.print(line, soft_wrap=True)
+            yield mark
 
 
 def _state(each: Considered) -> str:
-    effect = "permits" if each.policy.permit else "forbids"
+    if each.applies == "false":
+        return "is about other callers or resources"
+    if not each.asked:
+        return "reads a resource that is not there, so it is not asked, which denies"
+    does = effect(each.policy)
     return {
-        "true": effect,
-        "false": f"does not {effect[:-1]}",
+        "true": f"{does}s",
+        "false": f"does not {does}",
         "error": "cannot be evaluated, which denies",
         "unknown": "depends on the facts",
     }[each.holds]
-
-
-def _values(part: Condition) -> str:
-    told = [f"{name} = {_value(value)}" for name, value in part.values]
-    return f"   [{', '.join(told)}]" if told else ""
-
-
-def _value(value: Any) -> str:
-    return "absent" if value is None else dumps(value, ensure_ascii=False)
 
 
 def _document(found: Explanation, told: Told, who: Principal) -> dict[str, Any]:
@@ -130,6 +149,7 @@ def _document(found: Explanation, told: Told, who: Principal) -> dict[str, Any]:
         "outcome": found.attempt.outcome,
         "code": event.code if event else None,
         "gate": found.gate,
+        "gates": gates(found),
         "headline": told.headline,
         "why": list(told.because),
         "changes": list(told.changes),
@@ -154,11 +174,18 @@ def _party(each: Verdict, who: Principal) -> dict[str, Any]:
 def _considered(each: Considered) -> dict[str, Any]:
     return {
         "policy": each.policy.id,
-        "effect": "permit" if each.policy.permit else "forbid",
+        "effect": effect(each.policy),
         "where": each.policy.where,
-        "head_applies": each.applies,
-        "holds": each.holds,
-        "conditions": [
-            {"text": part.text, "holds": part.holds, "values": dict(part.values)} for part in each.conditions
-        ],
+        "head_applies": {"true": True, "false": False}.get(each.applies),
+        "holds": each.holds if each.asked else "not asked",
+        "conditions": [_condition(part) for part in each.conditions],
     }
+
+
+def _condition(part: Condition) -> dict[str, Any]:
+    told: dict[str, Any] = {"text": part.text, "holds": part.holds if part.reached else "not evaluated"}
+    if part.reached:
+        told["values"] = dict(part.values)
+    if part.join is not None:
+        told[_JOINS[part.join]] = [_condition(each) for each in part.parts]
+    return told

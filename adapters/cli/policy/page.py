@@ -10,7 +10,7 @@ from typing import Any, Final
 from jinja2 import Environment, StrictUndefined
 
 from ...analysis.matrix import Cell, Matrix, Rule
-from ..render import Refused
+from ..render import Refused, effect
 from .who import named
 
 _PACKAGE: Final = __name__.rpartition(".")[0]
@@ -46,8 +46,7 @@ class _Book:
     def number(self, rule: Rule) -> int:
         if rule not in self._at:
             self._at[rule] = len(self.rules)
-            effect = "permit" if rule.permit else "forbid"
-            self.rules.append({"policy": rule.policy, "effect": effect, "text": str(rule)})
+            self.rules.append({"policy": rule.policy, "effect": effect(rule), "text": str(rule)})
         return self._at[rule]
 
 

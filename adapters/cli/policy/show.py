@@ -11,7 +11,7 @@ from ....kernel import cedar, cedar_text
 from ....kernel.cedar_text import Policy
 from ...analysis.condition_text import tidy_policy
 from ..options import ASKED, Asked
-from ..render import Refused, Result
+from ..render import Refused, Result, effect
 from ..rules import Rules
 
 GateName = Literal["visibility", "scope", "policy"]
@@ -71,7 +71,7 @@ def described(gate: GateName, policy: Policy) -> dict[str, Any]:
     return {
         "id": policy.id,
         "gate": gate,
-        "effect": "permit" if policy.permit else "forbid",
+        "effect": effect(policy),
         "where": policy.where,
         "annotations": dict(policy.annotations),
         "text": text(policy),

@@ -25,7 +25,7 @@ from ....kernel.catalog import Catalog
 from ....kernel.model import Agent, Call, Human, Principal, PrincipalInvalid
 from ....kernel.strict_json import Json
 from ...analysis.attempts import UNLOADED, Facts
-from ..caller import entry_of, facts_from, known
+from ..caller import entry_of, facts_from, known, misfits
 from ..render import Refused
 from .files import Unreadable, load
 
@@ -170,7 +170,7 @@ def _principals(held: object) -> tuple[dict[str, Party], list[str]]:
     try:
         return TypeAdapter(dict[str, Party]).validate_python(held or {}, strict=True), []
     except ValidationError as refusal:
-        return {}, [f"principals: {each}" for each in _told(refusal)]
+        return {}, [f"principals: {each}" for each in misfits(refusal)]
 
 
 def _case(
@@ -179,7 +179,7 @@ def _case(
     try:
         row = Row.model_validate(item)
     except ValidationError as refusal:
-        return Broken(where, "; ".join(_told(refusal)))
+        return Broken(where, "; ".join(misfits(refusal)))
     try:
         party = row.principal if isinstance(row.principal, Party) else principals.get(row.principal)
         if party is None:
@@ -202,10 +202,3 @@ def _declared(party: Party, catalog: Catalog) -> Party:
     known("role", [*party.roles, *(person.roles if person else ())], catalog.roles)
     known("scope", party.scopes or (), catalog.scopes)
     return party
-
-
-def _told(refusal: ValidationError) -> list[str]:
-    found = refusal.errors(include_url=False, include_context=False, include_input=False)
-    return [
-        f"{'.'.join(str(step) for step in each['loc'])}: {each['msg']}".removeprefix(": ") for each in found
-    ]

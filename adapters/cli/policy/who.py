@@ -14,7 +14,7 @@ from ...analysis.matrix import NOBODY, Cell, Matrix, Rule
 from ...analysis.matrix import who as matrix_of
 from ..caller import known, names
 from ..options import ASKED, Asked
-from ..render import Result, table
+from ..render import Result, effect, table
 from ..rules import rules_of
 
 NO_ROLE: Final = "(no role)"
@@ -78,8 +78,7 @@ def _show_rules(console: Console, tool: str, cells: Iterable[Cell]) -> None:
     for (rules, word), roles in shared.items():
         console.print(f"  {word} for {', '.join(roles)}:", soft_wrap=True)
         for rule in rules:
-            effect = "permit" if rule.permit else "forbid"
-            console.print(f"    {effect} {rule.policy}: {rule}", soft_wrap=True)
+            console.print(f"    {effect(rule)} {rule.policy}: {rule}", soft_wrap=True)
 
 
 def by_rules(cells: Iterable[Cell]) -> dict[tuple[tuple[Rule, ...], str], list[str]]:
@@ -133,7 +132,7 @@ def _rules(rules: Iterable[Rule]) -> list[dict[str, Any]]:
     return [
         {
             "policy": each.policy,
-            "effect": "permit" if each.permit else "forbid",
+            "effect": effect(each),
             "conditions": list(each.conditions),
         }
         for each in rules

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ....kernel.catalog import Catalog, Entry
@@ -55,7 +55,7 @@ def _hidden(found: Explanation, entry: Entry, who: Principal, catalog: Catalog) 
     outside = [_name(each, who) for each in found.verdicts if each.holds != "true"]
     because = [
         _audience(entry, catalog),
-        f"the roles here are {words(sorted(who.roles)) or 'none'}, so {' and '.join(outside)}"
+        f"the caller has {_roles_of(who)}, so {' and '.join(outside)}"
         f" {'is' if len(outside) == 1 else 'are'} not in that audience",
     ]
     if isinstance(who, Agent) and who.acts_for is not None:
@@ -70,6 +70,10 @@ def _hidden(found: Explanation, entry: Entry, who: Principal, catalog: Catalog) 
         tuple(because),
         tuple(changes),
     )
+
+
+def _roles_of(who: Principal) -> str:
+    return f"the role{'s' if len(who.roles) > 1 else ''} {words(sorted(who.roles))}" if who.roles else "no role"
 
 
 def _audience(entry: Entry, catalog: Catalog) -> str:
@@ -123,17 +127,17 @@ def _arguments(found: Explanation, entry: Entry) -> Told:
 def _facts(found: Explanation, entry: Entry) -> Told:
     kind = entry.resource.name if entry.resource else "resource"
     needed = [each for each in found.reads if each.startswith("resource.")]
-    because = [
-        f"visibility, scope and arguments are fine; the policy gate judges the {kind} that is acted on"
-    ]
+    why = [f"visibility, scope and arguments are fine; the policy gate judges the {kind} that is acted on"]
     if needed:
-        because.append(
+        why.append(
             f"the policies read {words(needed)}, and no `--facts` were given: no resource is loaded here"
         )
-    if found.verdicts and all(each.holds == "false" for each in found.verdicts):
-        because.append("whatever the facts are, no policy would permit this call")
-    changes = (f"say what the resource is: --facts '{skeleton(entry)}'", "or --facts null: no such resource")
-    return Told(f"UNDECIDED: whether `{entry.name}` is permitted depends on facts.", tuple(because), changes)
+    denied = next((each for each in found.verdicts if each.holds in ("false", "error")), None)
+    if denied is not None:
+        why += ["whatever the facts are, this call would be denied", *_why(denied, entry)]
+    facts = (f"say what the resource is: --facts '{skeleton(entry)}'", "or --facts null: no such resource")
+    changes = facts if denied is None else (*_changes(denied, entry), *_no_org(denied))
+    return Told(f"UNDECIDED: whether `{entry.name}` is permitted depends on facts.", tuple(why), changes)
 
 
 def _permitted(found: Explanation, entry: Entry) -> Told:
@@ -155,7 +159,7 @@ def _reasons(found: Explanation, policies: tuple[str, ...]) -> Iterator[str]:
     first = found.verdicts[0].considered if found.verdicts else ()
     for each in first:
         if each.policy.id in policies:
-            yield from (f"{sentence(part)}" for part in each.conditions if part.holds == "true")
+            yield from (sentence(part) for part in each.conditions)
 
 
 def _policy(found: Explanation, entry: Entry) -> Told:
@@ -168,25 +172,31 @@ def _policy(found: Explanation, entry: Entry) -> Told:
     refused = next((each for each in found.verdicts if each.holds != "true"), None)
     if refused is None:
         return Told(f"REFUSED ({code or found.attempt.outcome}).")
-    denied = "both the agent and its human are refused" if _all_refused(found) else _partysentence(refused)
+    denied = "both the agent and its human are refused" if _all_refused(found) else _party(refused)
     head = "POLICY ERROR" if found.attempt.outcome == "policy-error" else "POLICY DENIED"
-    kind = entry.resource.name if entry.resource else "resource"
-    because = [denied] if len(found.verdicts) > 1 else []
-    if found.missing:
-        because.append(f"there is no such {kind}: what reads its attributes has no answer, and that denies")
-    because += _why(refused, entry)
     return Told(
         f"{head}: the policies about `{entry.permission}` refuse `{entry.name}` ({code or 'X_FORBIDDEN'}).",
-        tuple(because),
+        (*([denied] if len(found.verdicts) > 1 else []), *_missing(found, refused), *_why(refused, entry)),
         (*_changes(refused, entry), *_no_org(refused), *_roles(found)),
     )
+
+
+def _missing(found: Explanation, refused: Verdict) -> Iterator[str]:
+    if found.missing and found.entry is not None and found.entry.resource is not None:
+        unasked = [each.policy.id for each in refused.considered if _unasked(each)]
+        read = f": {words(unasked)} read it and cannot be asked, and that denies" if unasked else ""
+        yield f"there is no such {found.entry.resource.name}{read}"
+
+
+def _unasked(each: Considered) -> bool:
+    return each.applies != "false" and not each.asked
 
 
 def _all_refused(found: Explanation) -> bool:
     return all(each.holds != "true" for each in found.verdicts)
 
 
-def _partysentence(refused: Verdict) -> str:
+def _party(refused: Verdict) -> str:
     if isinstance(refused.party, Agent):
         return "the agent is refused; its human alone would be permitted"
     return "the human is refused, and an agent never exceeds its human"
@@ -195,11 +205,11 @@ def _partysentence(refused: Verdict) -> str:
 def _why(refused: Verdict, entry: Entry) -> Iterator[str]:
     forbids = [each for each in refused.considered if not each.policy.permit and each.holds == "true"]
     permits = [each for each in refused.considered if each.policy.permit]
-    erred = [each for each in refused.considered if each.holds == "error"]
+    erred = [each for each in refused.considered if each.holds == "error" and each.asked]
     for each in forbids:
         yield f"{named(each)} forbids it{because(each.conditions)}"
     for each in erred:
-        broken = next(part for part in each.conditions if part.holds == "error")
+        broken = next(part for part in each.conditions if part.reached and part.holds == "error")
         yield f"{named(each)} cannot be evaluated, which denies: {sentence(broken)}"
     if any(each.holds == "true" for each in permits):
         if forbids:
@@ -208,10 +218,10 @@ def _why(refused: Verdict, entry: Entry) -> Iterator[str]:
     if not permits:
         yield f"no policy is about `{entry.permission}`, and what nothing permits is denied"
     for each in permits:
-        if not each.applies:
+        if each.applies == "false":
             yield f"{named(each)} is about other callers or resources"
         elif each.holds == "false":
-            failing = [part for part in each.conditions if part.holds == "false"]
+            failing = [part for part in each.conditions if part.reached and part.holds == "false"]
             yield f"{named(each)} does not permit it{because(failing)}"
 
 
@@ -219,22 +229,24 @@ def _changes(refused: Verdict, entry: Entry) -> Iterator[str]:
     for each in refused.considered:
         fix = each.policy.annotations.get("fix")
         if each.holds == "true" and not each.policy.permit:
-            ways = " or ".join(_opposite(part) for part in each.conditions)
+            ways = unwanted(each.conditions)
             yield fix or f"for `{each.policy.id}` to let it pass, {ways or 'the policy must go'}"
-    permits = [each for each in refused.considered if each.policy.permit]
+    if entry.resource is not None and any(_unasked(each) for each in refused.considered):
+        yield "check the id: name one that exists"
+    permits = [each for each in refused.considered if each.policy.permit and each.applies != "false"]
     if any(each.holds == "true" for each in permits):
         return
     for each in permits:
-        failing = [part for part in each.conditions if part.holds != "true"]
-        if each.applies and failing:
-            yield f"for `{each.policy.id}` to permit it, {' and '.join(_wanted(part) for part in failing)}"
+        if each.asked and each.holds != "unknown":
+            yield f"for `{each.policy.id}` to permit it, {wanted(each.conditions)}"
     if not permits:
         example = f'permit (principal in Role::"...", action in Action::"{entry.permission}", resource);'
         yield f"write a policy: `{example}`"
 
 
 def _no_org(refused: Verdict) -> Iterator[str]:
-    read = {name for each in refused.considered for part in each.conditions for name, _ in part.values}
+    parts = [part for each in refused.considered for part in each.conditions if part.reached]
+    read = {name for part in parts for name, _ in part.values}
     if refused.party.org is None and "principal.org" in read:
         yield "the caller has no organisation: give one with `--org`; in the app `resolve_token` names it"
 

@@ -27,7 +27,7 @@ def test_hidden_names_the_audience_and_the_roles_that_would_see_it(desk: Desk) -
     assert (found["outcome"], found["gate"], found["code"]) == ("hidden", "visibility", "X_MCP_TOOL_UNKNOWN")
     assert found["why"] == [
         "`publishPost` is visible to callers with the role `admin` or `editor`",
-        "the roles here are `viewer`, so the agent and its human are not in that audience",
+        "the caller has the role `viewer`, so the agent and its human are not in that audience",
         "an agent sees only what the human it acts for sees too",
     ]
     assert found["changes"][0] == "give the person the role `admin` or `editor`"

@@ -109,7 +109,7 @@ def test_formatting_that_would_lose_a_comment_is_refused(monkeypatch: pytest.Mon
     def careless(source: str) -> str:
         return source.partition("\n")[2]
 
-    monkeypatch.setattr(cedar, "formatted", careless)
+    monkeypatch.setattr(cedar_text, "formatted", careless)
     with pytest.raises(cedar_text.PolicyRefused, match="lose a comment"):
         fmt.formatted("// why\npermit (principal, action, resource);")
 
