@@ -3,9 +3,19 @@
 from .adapters.edge.app import App, define_app_mcp
 from .adapters.edge.asgi import asgi
 from .adapters.edge.facts import fact_resources
+from .adapters.edge.limits import MemoryRateStore, RateStore
 from .adapters.edge.postgres.grants import postgres_grants
 from .adapters.edge.reload import Reloaded, reload_policies
 from .adapters.edge.run import Open, OpenSync
+from .adapters.edge.wsgi import wsgi
+from .adapters.mcp.budget import (
+    McpSurface,
+    SurfaceOverBudget,
+    assert_mcp_surface_budget,
+    measure_mcp_surface,
+)
+from .adapters.mcp.describe import tool_from, tool_list_entry
+from .adapters.mcp.oauth import OAuth, oauth
 from .kernel.asks import Elicit, Elicited, ElicitUrl, ListRoots, Roots, Sample, Sampled
 from .kernel.content import Audio, Content, Embedded, Image, Link, Message, Text
 from .kernel.declare import (
@@ -24,6 +34,8 @@ from .kernel.declare import (
     tool,
 )
 from .kernel.errors import ActionError, BootError
+from .kernel.meta_text import MetaAction, MetaResource, render_catalog
+from .kernel.meter import Limits, Rate, Verdict
 from .kernel.model import Agent, Human, Principal
 from .kernel.money import Money
 from .kernel.refs import Ref
@@ -45,14 +57,22 @@ __all__ = [
     "Human",
     "Icon",
     "Image",
+    "Limits",
     "Link",
     "ListParams",
     "ListRoots",
+    "McpSurface",
+    "MemoryRateStore",
     "Message",
+    "MetaAction",
+    "MetaResource",
     "Money",
+    "OAuth",
     "Open",
     "OpenSync",
     "Principal",
+    "Rate",
+    "RateStore",
     "Ref",
     "Registry",
     "Reloaded",
@@ -60,8 +80,11 @@ __all__ = [
     "Roots",
     "Sample",
     "Sampled",
+    "SurfaceOverBudget",
     "Text",
+    "Verdict",
     "asgi",
+    "assert_mcp_surface_budget",
     "audience",
     "can",
     "define_app_mcp",
@@ -69,9 +92,15 @@ __all__ = [
     "fact_resources",
     "grant",
     "group",
+    "measure_mcp_surface",
+    "oauth",
     "postgres_grants",
     "prompt",
     "reload_policies",
+    "render_catalog",
     "resource",
     "tool",
+    "tool_from",
+    "tool_list_entry",
+    "wsgi",
 ]

@@ -16,8 +16,10 @@ from pydantic_core import to_json
 
 from ..kernel.audit import AuthReason, AuthRefused
 from ..kernel.errors import ErrorAudience, Refusal, refused
+from ..kernel.meter import PASSES, RateClass, Verdict, address_key, key_of
+from ..kernel.meter import Limits as RateLimits
 from ..kernel.model import Agent, Human, Principal
-from ..kernel.steps import Audit, RequestFacts, ResolveToken, Returned, Steps
+from ..kernel.steps import Audit, RequestFacts, ResolveToken, Returned, Steps, TakeToken
 from ..kernel.strict_json import Limits
 
 BODY_LIMIT: Final = 1_048_576
@@ -40,6 +42,7 @@ class Head:
     path: str
     headers: Mapping[str, str]
     address: str | None = None
+    scheme: str = "http"
     received: float = 0.0
 
 
@@ -76,6 +79,11 @@ def event(message: bytes) -> bytes:
     return b"event: message\ndata: %b\n\n" % message
 
 
+def last_event(reply: Reply) -> bytes:
+    """Return the end of a stream: the answer as an event, which it is already for who takes nothing else."""
+    return reply.body if reply.media == STREAM_TYPE or not reply.body else event(reply.body)
+
+
 _LINE_ENDS: Final = (
     ("\u2028".encode(), b"\\u2028"),
     ("\u2029".encode(), b"\\u2029"),
@@ -95,6 +103,7 @@ class Door:
     origins: frozenset[str] = frozenset()
     body_limit: int = BODY_LIMIT
     audience: ErrorAudience = field(default="caller")
+    rates: RateLimits | None = None
     limits: Limits = field(init=False)
 
     def __post_init__(self) -> None:
@@ -186,43 +195,101 @@ class Unauthenticated:
     """No caller came of the request."""
 
     reason: AuthReason
-    status: Literal[401, 403, 503]
+    status: AuthStatus
     refusal: Refusal
+    retry_after: int = 0
 
-    @property
-    def headers(self) -> tuple[tuple[str, str], ...]:
-        """The challenge (RFC 6750 3)."""
+    def headers(self, metadata: str | None = None) -> tuple[tuple[str, str], ...]:
+        """Return the challenge (RFC 6750 3, RFC 9728 5.1), or how long to wait (RFC 9110 10.2.3)."""
+        if self.retry_after:
+            return (("retry-after", str(self.retry_after)),)
         if self.status != 401:
             return ()
-        error = "" if self.reason == "no-token" else ', error="invalid_token"'
-        return (("www-authenticate", f'Bearer realm="{REALM}"{error}'),)
+        told = {} if self.reason == "no-token" else {"error": "invalid_token"}
+        return (challenge(told if metadata is None else {**told, "resource_metadata": metadata}),)
 
 
-def authenticate(
-    head: Head, *, agents_only: bool, audience: ErrorAudience
-) -> Steps[Principal | Unauthenticated]:
-    """Resolve the bearer token of a request to a principal. The token goes nowhere else."""
-    token = bearer(head.headers.get("authorization"))
+AuthStatus = Literal[401, 403, 429, 503]
+
+
+def challenge(parameters: Mapping[str, str]) -> tuple[str, str]:
+    """Return a ``WWW-Authenticate`` header (RFC 6750 3) with these parameters after the realm."""
+    told = "".join(f', {name}="{_quoted(value)}"' for name, value in parameters.items())
+    return "www-authenticate", f'Bearer realm="{REALM}"{told}'
+
+
+def _quoted(value: str) -> str:
+    """Return text for a quoted string (RFC 9110 5.6.4): what the header cannot hold is replaced."""
+    plain = "".join(char if " " <= char <= "~" else "?" for char in value)
+    return plain.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def authenticate(head: Head, door: Door, *, agents_only: bool) -> Steps[Principal | Unauthenticated]:
+    """Resolve the bearer token of a request to a principal. The token goes nowhere else.
+
+    1. whether this address failed too often  2. the token  3. who it is  4. what kind of caller that is.
+    Only failures count against an address, so that nobody is kept out by what callers behind it do.
+    """
+    held = yield from _held(head, door)  # 1
+    if held is not None:
+        return held
+    token = bearer(head.headers.get("authorization"))  # 2
     if token is None:
-        return (yield from _refuse(head, "no-token", 401, audience))
-    answer = yield ResolveToken(token, facts_of(head))
+        return (yield from _refuse(head, door, "no-token", 401))
+    answer = yield ResolveToken(token, facts_of(head))  # 3
     if not isinstance(answer, Returned):
-        return (yield from _refuse(head, "resolver-failed", 503, audience))
+        return (yield from _refuse(head, door, "resolver-failed", 503))
     if answer.value is not None and type(answer.value) not in (Agent, Human):
-        return (yield from _refuse(head, "resolver-failed", 503, audience))
+        return (yield from _refuse(head, door, "resolver-failed", 503))
     if not isinstance(answer.value, (Agent, Human)):
-        return (yield from _refuse(head, "unknown-token", 401, audience))
-    if agents_only and not isinstance(answer.value, Agent):
-        return (yield from _refuse(head, "not-an-agent", 403, audience))
+        return (yield from _refuse(head, door, "unknown-token", 401))
+    if agents_only and not isinstance(answer.value, Agent):  # 4
+        return (yield from _refuse(head, door, "not-an-agent", 403))
     return answer.value
 
 
-def _refuse(
-    head: Head, reason: AuthReason, status: Literal[401, 403, 503], audience: ErrorAudience
+def _held(head: Head, door: Door) -> Steps[Unauthenticated | None]:
+    """Refuse an address whose failures are used up, before its token is looked at."""
+    if door.rates is None or head.address is None:
+        return None
+    answer = yield TakeToken(address_key(head.address), door.rates.unauthenticated, 0)
+    verdict = answer.value if isinstance(answer, Returned) else None
+    if not isinstance(verdict, Verdict):
+        return (yield from _unauthenticated(head, door, "store-failed", 503, 1))
+    if verdict.passes:
+        return None
+    return (yield from _unauthenticated(head, door, "address-limited", 429, verdict.retry_after))
+
+
+def _refuse(head: Head, door: Door, reason: AuthReason, status: AuthStatus) -> Steps[Unauthenticated]:
+    if door.rates is not None and head.address is not None and status != 503:
+        yield TakeToken(address_key(head.address), door.rates.unauthenticated)
+    return (yield from _unauthenticated(head, door, reason, status))
+
+
+_CODES: Final[Mapping[AuthReason, str]] = {
+    "no-token": "X_UNAUTHENTICATED",
+    "unknown-token": "X_UNAUTHENTICATED",
+    "not-an-agent": "X_MCP_AGENTS_ONLY",
+    "resolver-failed": "X_INTERNAL",
+    "address-limited": "X_MCP_RATE_LIMITED",
+    "store-failed": "X_RATE_STORE_FAILED",
+}
+
+
+def _unauthenticated(
+    head: Head, door: Door, reason: AuthReason, status: AuthStatus, retry_after: int = 0
 ) -> Steps[Unauthenticated]:
     yield Audit(AuthRefused(reason, status, head.address, head.path))
-    code = {503: "X_INTERNAL", 403: "X_MCP_AGENTS_ONLY"}.get(status, "X_UNAUTHENTICATED")
-    return Unauthenticated(reason, status, refused(code, audience))
+    return Unauthenticated(reason, status, refused(_CODES[reason], door.audience), retry_after)
+
+
+def metered(door: Door, kind: RateClass, who: Principal) -> Steps[Verdict | None]:
+    """Count one request of a caller; ``None`` says that nobody could count it, and so it must not pass."""
+    if door.rates is None:
+        return PASSES
+    answer = yield TakeToken(key_of(kind, who), door.rates.of(kind))
+    return answer.value if isinstance(answer, Returned) and isinstance(answer.value, Verdict) else None
 
 
 def bearer(header: str | None) -> str | None:

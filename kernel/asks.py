@@ -22,7 +22,7 @@ LEVELS: Final[tuple[Level, ...]] = (
     "alert",
     "emergency",
 )
-Capability = Literal["elicitation", "sampling", "roots"]
+Capability = Literal["elicitation", "elicitation.url", "sampling", "roots"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,14 +119,24 @@ Given = Elicited | Sampled | Roots
 def needed(ask: Ask) -> Capability:
     """Return what a client must be able to do to be asked this."""
     match ask:
-        case Elicit() | ElicitUrl():
+        case Elicit():
             return "elicitation"
+        case ElicitUrl():
+            return "elicitation.url"
         case Sample():
             return "sampling"
         case ListRoots():
             return "roots"
         case _:
             assert_never(ask)
+
+
+class Incapable(BaseException):
+    """Ends a handler that asks what its client did not declare it can be asked."""
+
+    def __init__(self, needs: tuple[Capability, ...]) -> None:
+        self.needs = needs
+        super().__init__(*needs)
 
 
 class RoundEnded(BaseException):

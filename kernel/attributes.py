@@ -36,8 +36,8 @@ def attributes(model: type[BaseModel], around: Around) -> Iterator[tuple[Path, A
         held, shape = without_none(info.annotation)[0], field_shape(info, inside)
         yield (wire_name(name, info),), held, shape
         if isinstance(shape, Shape) and is_model(held):
-            for path, *rest in attributes(held, inside):
-                yield (wire_name(name, info), *path), *rest
+            for path, part, of_part in attributes(held, inside):
+                yield (wire_name(name, info), *path), part, of_part
 
 
 def is_model(held: Any) -> TypeGuard[type[BaseModel]]:
@@ -61,7 +61,7 @@ class Lacks:
             if isinstance(shape, Unreadable):
                 cause = f"`{'.'.join(path)}`, a `{spelt(held)}` in {owner}, and {shape.why}"
                 self._unreadable.setdefault((*root, *path), Lack((*root, *path), cause, shape.fix))
-            elif shape.refers == {shape.text}:
+            elif shape.text in shape.refers:
                 self._references[(*root, *path)] = shape.text, owner
 
     def of(self, policy: Policy) -> Iterator[Lack]:

@@ -11,6 +11,7 @@ from typing import Final, Literal, assert_never
 
 from .model import (
     Agent,
+    Begun,
     Failed,
     Hidden,
     InputRequired,
@@ -24,6 +25,7 @@ from .model import (
     Surface,
     Unfit,
 )
+from .tasks import fingerprint
 
 OutcomeName = Literal[
     "ok",
@@ -33,10 +35,14 @@ OutcomeName = Literal[
     "policy-denied",
     "policy-error",
     "input-required",
+    "begun",
     "failed",
 ]
 CallerKind = Literal["agent", "human"]
-AuthReason = Literal["no-token", "unknown-token", "not-an-agent", "resolver-failed"]
+Asked = Literal["look", "answer", "cancel"]
+AuthReason = Literal[
+    "no-token", "unknown-token", "not-an-agent", "resolver-failed", "address-limited", "store-failed"
+]
 MAX_NAME_CHARS: Final = 128
 
 
@@ -44,8 +50,9 @@ MAX_NAME_CHARS: Final = 128
 class ToolCall:
     """One call and its outcome.
 
-    ``policies`` are ids for the operator. ``declared`` tells a hidden name from an absent one and is
-    ``None`` where the outcome already says that the entry exists.
+    A call that goes on as a task is ``begun``, and has another outcome when that ends: ``task`` is one
+    fingerprint in both. ``policies`` are ids for the operator. ``declared`` tells a hidden name from an
+    absent one and is ``None`` where the outcome already says that the entry exists.
     """
 
     tool: str
@@ -58,6 +65,7 @@ class ToolCall:
     code: str | None = None
     policies: tuple[str, ...] = ()
     declared: bool | None = None
+    task: str | None = None
     kind: Literal["tool-call"] = "tool-call"
 
 
@@ -93,6 +101,26 @@ class PromptGet:
 
 
 @dataclass(frozen=True, slots=True)
+class TaskAsked:
+    """A task asked after by its id, and what came of it. A look that was granted is no event.
+
+    What the task gives away was audited when its call was; ``tool`` is set where it is known.
+    """
+
+    asked: Asked
+    outcome: OutcomeName
+    task: str
+    caller: str
+    caller_kind: CallerKind
+    acts_for: str | None = None
+    tool: str | None = None
+    scope: str | None = None
+    code: str | None = None
+    policies: tuple[str, ...] = ()
+    kind: Literal["task"] = "task"
+
+
+@dataclass(frozen=True, slots=True)
 class AuthRefused:
     """A request that never became a caller."""
 
@@ -103,14 +131,27 @@ class AuthRefused:
     kind: Literal["auth-refused"] = "auth-refused"
 
 
-Event = ToolCall | ResourceRead | PromptGet | AuthRefused
+Event = ToolCall | ResourceRead | PromptGet | TaskAsked | AuthRefused
 
 
-def tool_call(principal: Principal, name: str, surface: Surface, outcome: Outcome) -> ToolCall:
-    """Return the event of a call's outcome."""
+def tool_call(
+    principal: Principal, name: str, surface: Surface, outcome: Outcome, ident: str | None = None
+) -> ToolCall:
+    """Return the event of a call's outcome; ``ident`` is the task that the call went on as."""
     word, scope, code, policies = _classified(outcome)
     who, kind, behind = _caller(principal)
-    return ToolCall(name, word, surface, who, kind, behind, scope, code, policies)
+    task = None if ident is None else fingerprint(ident)
+    return ToolCall(name, word, surface, who, kind, behind, scope, code, policies, task=task)
+
+
+def task_asked(
+    principal: Principal, asked: Asked, ident: str, tool: str | None, refused: Outcome | None
+) -> TaskAsked:
+    """Return the event of a task that was asked after, and refused or not."""
+    word, scope, code, policies = ("ok", None, None, ()) if refused is None else _classified(refused)
+    code = "X_MCP_TASK_UNKNOWN" if word == "hidden" else code
+    who, kind, behind = _caller(principal)
+    return TaskAsked(asked, word, fingerprint(ident), who, kind, behind, tool, scope, code, policies)
 
 
 def resource_read(principal: Principal, uri: str, outcome: Outcome) -> ResourceRead:
@@ -139,7 +180,7 @@ def _caller(principal: Principal) -> tuple[str, CallerKind, str | None]:
 _Class = tuple[OutcomeName, str | None, str | None, tuple[str, ...]]
 
 
-def _classified(outcome: Outcome) -> _Class:
+def _classified(outcome: Outcome) -> _Class:  # noqa: C901  (a closed union, a line each)
     match outcome:
         case Ok():
             return "ok", None, None, ()
@@ -154,6 +195,8 @@ def _classified(outcome: Outcome) -> _Class:
             return "invalid-args", None, "X_INPUT_INVALID", ()
         case InputRequired():
             return "input-required", None, None, ()
+        case Begun():
+            return "begun", None, None, ()
         case PolicyDenied():
             return "policy-denied", None, outcome.code, outcome.policies
         case PolicyError(policies):

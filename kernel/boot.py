@@ -9,7 +9,7 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar, get_args
 
 from pydantic import BaseModel
 
@@ -30,11 +30,13 @@ from .declare import (
     VisibleTo,
 )
 from .errors import Fault, fault
+from .listing import narrowed
 from .model import NO_SCOPE
 from .refs import reference_in
 from .schema import InputSchema, NoInput, OutputSchema, SchemaRefused, publish_input, publish_output
 from .shapes import LOADED, fields_of
 from .signatures import Handler, read_signature, without_none
+from .tasks import Support
 from .unreadable import OF_A_CALLER
 
 C = TypeVar("C", Resource, Prompt)
@@ -284,6 +286,7 @@ class Builder:
         audience = self._audience(action.name, face.visible_to if face else None)
         self._annotations(action)
         takes, model, output = self._signature(action)
+        self._task(action, takes)
         resource = self._resource(action.name, rule)
         published = self._published(action, model, output)
         if published is None or len(self.faults) > before:
@@ -311,6 +314,8 @@ class Builder:
             icons=face.icons if face else (),
             needs=face.needs if face else (),
             confirms=face.confirms if face else False,
+            task=face.task if face else "never",
+            asks_first=face.asks_first if face else False,
             list_params=face.list_params if face else None,
         )
 
@@ -337,6 +342,20 @@ class Builder:
             if not isinstance(value, wanted):
                 cause = f"`{action.name}` gives the annotation `{_safe(name)}` a {type(value).__name__}"
                 self.refuse("X_DECLARATION_INVALID", cause, "hints are true or false, `title` is a string")
+
+    def _task(self, action: Action, takes: Handler) -> None:
+        face = action.mcp
+        if face is None or (face.task in ("optional", "required") and not face.asks_first):
+            return
+        if face.task not in get_args(Support):
+            cause = f"`{action.name}` gives `task` something else than a word for it"
+            self.refuse("X_DECLARATION_INVALID", cause, "give it `never`, `optional` or `required`")
+        elif face.asks_first and (face.task == "never" or "context" not in takes.takes):
+            cause = f"`{action.name}` asks first and can never become a task"
+            fix = (
+                "give it `task=` too, and let its handler take a `Context` to call `ctx.client.background()`"
+            )
+            self.refuse("X_DECLARATION_INVALID", cause, fix)
 
     def _audience(self, tool: str, visible_to: VisibleTo) -> str:
         if visible_to is None:
@@ -405,10 +424,16 @@ class Builder:
         rows = action.kind == "query" and not action.single
         answer = without_none(output) if action.single else output
         try:
-            return publish_input(model), publish_output(answer, rows=rows)
+            takes = narrowed(action, publish_input(model))
+            told = publish_output(answer, rows=rows)
         except SchemaRefused as refusal:
             self.refuse("X_DECLARATION_INVALID", f"`{action.name}` has a type without a schema: {refusal}")
             return None
+        if isinstance(takes, InputSchema):
+            return takes, told
+        for cause in takes:
+            self.refuse("X_MCP_LIST_PARAMS_INVALID", cause)
+        return None
 
     def _resource(self, tool: str, rule: Can) -> ResourceType | None:
         if rule.resource is None:

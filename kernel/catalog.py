@@ -17,6 +17,7 @@ from .model import Surface
 from .schema import InputSchema, OutputSchema
 from .shapes import Field
 from .signatures import Handler
+from .tasks import Support
 from .uri_template import UriTemplate
 
 ANY: Final = "any"
@@ -80,6 +81,8 @@ class Entry:
     icons: tuple[Icon, ...] = ()
     needs: tuple[Capability, ...] = ()
     confirms: bool = False
+    task: Support = "never"
+    asks_first: bool = False
     list_params: ListParams | None = None
     group: str | None = None
     place: Place | None = None

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, cast
 
 import cedarpy
 from cedarpy import pst
@@ -22,7 +22,8 @@ PolicySet = cedarpy.PolicySet
 Schema = cedarpy.Schema
 Entities = cedarpy.Entities
 
-ENGINE_ID: Final = re.compile(r"policy `(p[0-9]+)`")
+TOGETHER: Final = 256  # policies validated at once: the time for one message grows with the text around it
+_PLACE: Final = re.compile(r"policy `(p[0-9]+)`")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +52,13 @@ class PolicySlice:
 def policy_set(policies: Iterable[Policy]) -> PolicySlice:
     """Return some policies as the engine takes them."""
     chosen = {f"p{position}": policy for position, policy in enumerate(policies)}
-    nodes = {key: replace(policy.node, id=key) for key, policy in chosen.items()}
-    handle = PolicySet.from_pst(pst.PolicySet(templates={}, static_policies=nodes, template_links=()))
+    handle = _handle(replace(policy.node, id=key) for key, policy in chosen.items())
     return PolicySlice(handle, {key: policy.id for key, policy in chosen.items()})
+
+
+def _handle(nodes: Iterable[pst.Template]) -> PolicySet:
+    named = {node.id: node for node in nodes}
+    return PolicySet.from_pst(pst.PolicySet(templates={}, static_policies=named, template_links=()))
 
 
 def schema(text: str) -> Schema:
@@ -77,14 +82,15 @@ def with_entity(held: Entities, one: str, of: Schema) -> Entities:
 def invalid(policies: Iterable[Policy], against: Schema) -> list[tuple[Policy, str]]:
     """Return policy and message for everything the strict validator refuses."""
     chosen = tuple(policies)
-    if not chosen:
-        return []
-    numbered = (  # the validator reads text, where an id is a policy's place: ours are told by an annotation
-        replace(policy, node=replace(policy.node, annotations={"id": str(at)}))
-        for at, policy in enumerate(chosen)
-    )
-    result = cedarpy.validate_policies(str(policy_set(numbered).handle), against)
-    places = result.id_annotations_by_policy_id
+    parts = (chosen[at : at + TOGETHER] for at in range(0, len(chosen), TOGETHER))
+    return [told for part in parts for told in _invalid(part, against)]
+
+
+def _invalid(chosen: tuple[Policy, ...], against: Schema) -> list[tuple[Policy, str]]:
+    # the validator reads text, where an id is a policy's place: ours are told by an annotation
+    nodes = (replace(each.node, id=f"p{at}", annotations={"id": str(at)}) for at, each in enumerate(chosen))
+    result = cedarpy.validate_policies(str(_handle(nodes)), against)
+    places = cast("dict[str, str]", result.id_annotations_by_policy_id)
     return [(chosen[int(places[each.policy_id])], each.error) for each in result.errors]
 
 
@@ -126,5 +132,5 @@ def _decision(answer: cedarpy.AuthzResult, ids: Mapping[str, str]) -> Decision:
 
 def _erring(message: str, ids: Mapping[str, str]) -> str:
     """The policy in an engine message. The message itself can quote values and is dropped."""
-    place = ENGINE_ID.search(message)
+    place = _PLACE.search(message)
     return ids.get(place[1], "<request>") if place else "<request>"

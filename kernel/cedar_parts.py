@@ -5,20 +5,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-import cedarpy
 from cedarpy import PolicySet, pst
 
-from .cedar import ENGINE_ID, policy_set
 from .cedar_text import Policy, mentions, nodes, reads
 
 Path = tuple[str, ...]
 
-_ANY: Final = pst.ScopeAny()
-_ILL_TYPED: Final = pst.BinaryOp("less", pst.StringLit(""), pst.LongLit(0))
+_ILL_TYPED: Final = pst.When(pst.BinaryOp("less", pst.StringLit(""), pst.LongLit(0)))
 
 
 def path(node: object) -> Path:
@@ -41,8 +38,8 @@ def named(policy: Policy) -> frozenset[Path]:
                 found.add(path(node))
             case pst.HasAttr(base, attrs) if path(base):
                 found.add((*path(base), *attrs))
-            case pst.BinaryOp("get_tag" | "has_tag", base, _) if path(base):
-                found.add((*path(base), "tags"))
+            case pst.BinaryOp("get_tag" | "has_tag" as op, base, _) if path(base):
+                found.add((*path(base), "getTag" if op == "get_tag" else "hasTag"))
             case _:
                 pass
     return frozenset(found)
@@ -58,18 +55,20 @@ def placed_in(policy: Policy) -> Iterator[tuple[Path, frozenset[str]]]:
                 pass
 
 
-def tests(policy: Policy) -> Iterator[tuple[Path, Policy]]:
-    """Yield each ``has``, with a policy that the validator takes only where nothing has that attribute.
+def unless_false(policy: Policy) -> Policy:
+    """Return a policy that the validator takes only if the conditions are false whatever is asked.
 
-    It knows which conditions are false whatever is asked, and does not look at what follows them.
+    It knows when they are, and then does not look at what follows them: something that is ill-typed.
     """
+    return replace(policy, node=replace(policy.node, clauses=(*policy.node.clauses, _ILL_TYPED)))
+
+
+def tests(policy: Policy) -> Iterator[tuple[Path, Policy]]:
+    """Yield what each ``has`` asks for, with the policy of that condition alone."""
     for node in nodes(policy.node.clauses):
         if isinstance(node, pst.HasAttr):
-            condition = pst.When(pst.BinaryOp("and", node, _ILL_TYPED))
-            yield (
-                (*path(node.base), *node.attrs),
-                replace(policy, node=replace(policy.node, clauses=(condition,))),
-            )
+            alone = replace(policy.node, clauses=(pst.When(node),))
+            yield (*path(node.base), *node.attrs), replace(policy, node=alone)
 
 
 def clauses(policy: Policy) -> list[Policy]:
@@ -127,31 +126,3 @@ def _expression(condition: pst.Expr) -> str:
         pst.PolicySet(templates={}, static_policies={"policy0": node}, template_links=())
     )
     return str(handle).strip().partition("when {")[2].removesuffix("};").strip()
-
-
-def never_applying(policies: Iterable[Policy]) -> frozenset[str]:
-    """Return the ids of policies of which some condition is false whatever is asked.
-
-    The engine is asked once about every condition, with nothing known of principal, resource and context.
-    """
-    parts = [
-        (policy.id, replace(policy, node=_headless(policy.node, (pst.When(each),))))
-        for policy in policies
-        for clause in policy.node.clauses
-        for each in _conjuncts(clause)
-    ]
-    alone = policy_set(part for _, part in parts)
-    try:
-        told = cedarpy.is_authorized_partial({}, alone.handle, "[]").diagnostics
-    except ValueError:
-        return frozenset()
-    alive = {
-        *told.nontrivial_residuals,
-        *told.reasons,
-        *(place[1] for place in map(ENGINE_ID.search, told.errors) if place),
-    }
-    return frozenset(ident for position, (ident, _) in enumerate(parts) if f"p{position}" not in alive)
-
-
-def _headless(node: pst.Template, clauses: tuple[pst.Clause, ...]) -> pst.Template:
-    return replace(node, principal=_ANY, action=_ANY, resource=_ANY, clauses=clauses)

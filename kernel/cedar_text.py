@@ -9,8 +9,7 @@ Decides nothing, and never shows the engine a text that could exhaust its stack.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
 import cedarpy
@@ -243,12 +242,7 @@ def _inner(node: object) -> Iterator[object]:
     elif isinstance(node, Mapping):
         yield from cast("Mapping[str, object]", node).values()
     else:
-        yield from (getattr(node, name) for name in _members(type(node)))
-
-
-@lru_cache(256)
-def _members(kind: type) -> tuple[str, ...]:
-    return tuple(each.name for each in fields(kind)) if is_dataclass(kind) else ()
+        yield from (getattr(node, name) for name in getattr(type(node), "__dataclass_fields__", ()))
 
 
 def formatted(source: str) -> str:

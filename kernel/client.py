@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping
-from typing import Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from .asks import Ask, Capability, Given, Level
 from .codes import CODES
@@ -33,14 +33,25 @@ class Client(Protocol):
         """Send a log message to a client that wants messages of this level."""
         ...
 
-    async def ask(self, asks: Mapping[str, Ask], state: Json = None) -> Mapping[str, Given]:
+    async def ask(self, asks: Mapping[str, Ask], state: Any = None) -> Mapping[str, Given]:
         """Ask the client, and return its answers by key.
 
         In revision 2026-07-28 this ends the round: the handler runs again from its start with the
         answers, and finds ``state`` in ``ctx.client.state``. Do what has effects after the last ask.
-        ``state`` is sealed against change, and the client can read it.
+        ``state`` is what JSON can hold; it is sealed against change, and the client can read it.
 
         Raises: ActionError, when nobody can be asked or nobody answers in time.
+        """
+        ...
+
+    async def background(self) -> bool:
+        """Let the call be answered with a task now, and go on behind that answer; say whether it does.
+
+        Only a tool that declares ``asks_first`` need call this: what is asked before it is asked in
+        rounds of the call, what is asked after it in the task. In a task ``progress`` tells how it is
+        doing, and log messages go nowhere. A client that keeps no tasks waits on for the result.
+
+        Raises: ActionError, when no more tasks are kept.
         """
         ...
 
@@ -67,12 +78,16 @@ class Nobody:
     async def log(self, level: Level, data: Json, logger: str | None = None) -> None:
         """Send nothing."""
 
-    async def ask(self, asks: Mapping[str, Ask], state: Json = None) -> Mapping[str, Given]:
+    async def ask(self, asks: Mapping[str, Ask], state: Any = None) -> Mapping[str, Given]:
         """Refuse.
 
         Raises: ActionError.
         """
         raise unasked()
+
+    async def background(self) -> bool:
+        """Nobody keeps tasks."""
+        return False
 
     def wait(self, work: Awaitable[T]) -> T:
         """Finish what waits for nothing."""

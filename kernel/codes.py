@@ -93,6 +93,20 @@ _TABLE: Final = (
         "send less in one message",
     ),
     Code(
+        "X_MCP_RATE_LIMITED",
+        "caller",
+        "the allowance for requests of this kind is spent",
+        "raise `rate_limits` of `define_app_mcp`, or let the caller wait",
+        "wait as long as `Retry-After` says, then send the request again",
+    ),
+    Code(
+        "X_RATE_STORE_FAILED",
+        "operator",
+        "requests cannot be counted at the moment, and none passes uncounted",
+        "look at the rate store: it must answer before a request may pass",
+        "send the request again in a moment",
+    ),
+    Code(
         "X_MCP_CAPABILITY_MISSING",
         "caller",
         "this tool asks its client for something that the client did not declare it can do",
@@ -105,6 +119,19 @@ _TABLE: Final = (
         "the work needs an answer from the client, which cannot be asked or did not answer in time",
         "call over a connection that carries questions, with a client that declares what it can be asked",
         "call with a client that can be asked, and answer it",
+    ),
+    Code(
+        "X_MCP_TASK_UNKNOWN",
+        "caller",
+        "no task of yours has that id, or it is gone",
+        "call the tool again; a task and its result are kept for its `ttlMs`",
+    ),
+    Code(
+        "X_MCP_TASKS_FULL",
+        "caller",
+        "no task was begun: as many are kept as there may be, yours or all",
+        "raise `per_principal` or `in_all` of `TaskLimits`, or lower `ttl_seconds`",
+        "wait until one of your tasks is gone, or call without the tasks extension where the tool allows it",
     ),
     Code(
         "X_MCP_RESOURCE_UNKNOWN",
@@ -166,6 +193,12 @@ _TABLE: Final = (
         "developer",
         "clients in the field do not take this as it is declared",
         "change it if those clients are to use it; the server serves it all the same",
+    ),
+    Code(
+        "X_MCP_OAUTH_INVALID",
+        "developer",
+        "the declared protected resource is not one that RFC 9728 knows",
+        "name https issuers (http on this machine only) and the endpoint's address as its users type it",
     ),
     Code(
         "X_MCP_GROUP_UNKNOWN",

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 
 from .asks import Capability
 from .client import NOBODY, Client
+from .tasks import Support
 
 if TYPE_CHECKING:
     from .model import Principal
@@ -111,6 +112,8 @@ class Expose:
     needs: tuple[Capability, ...] = ()
     list_params: ListParams | None = None
     confirms: bool = False
+    task: Support = "never"
+    asks_first: bool = False
 
 
 def expose(
@@ -123,6 +126,8 @@ def expose(
     needs: Sequence[Capability] = (),
     list_params: ListParams | None = None,
     confirms: bool = False,
+    task: Support = "never",
+    asks_first: bool = False,
 ) -> Expose:
     """Make an action or query a tool.
 
@@ -131,9 +136,14 @@ def expose(
     ``annotations`` override the derived MCP hints key by key. ``needs`` are client capabilities without
     which the tool is not run. ``list_params`` is the whitelist of a list query. ``confirms`` marks a
     write that a person finishes.
+    ``task="optional"`` lets a call go on as a task behind its answer, for an MCP client that keeps tasks;
+    others wait for the result. ``"required"`` refuses such a client of revision 2026-07-28 that does not;
+    the older revisions and the other surfaces know no tasks, and wait. The handler runs as a task from
+    its start; with ``asks_first`` once it calls ``ctx.client.background()``, and it can ask before.
     """
     hints = dict(annotations or {})
-    return Expose(description, visible_to, title, hints, tuple(icons), tuple(needs), list_params, confirms)
+    shown = (description, visible_to, title, hints, tuple(icons))
+    return Expose(*shown, tuple(needs), list_params, confirms, task, asks_first)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,6 +238,8 @@ def tool(
     icons: Sequence[Icon] = (),
     needs: Sequence[Capability] = (),
     confirms: bool = False,
+    task: Support = "never",
+    asks_first: bool = False,
 ) -> Action:
     """Return a hand-written tool for ``define_app_mcp(tools={name: tool(...)})``; the key is its name.
 
@@ -242,6 +254,8 @@ def tool(
         icons=icons,
         needs=needs,
         confirms=confirms,
+        task=task,
+        asks_first=asks_first,
     )
     return Action("", "tool", handler, rule, face, "", False, destructive, False)
 

@@ -12,6 +12,7 @@ from typing import Literal, assert_never
 from .codes import CODES
 from .model import (
     NO_SCOPE,
+    Begun,
     Failed,
     Hidden,
     InputRequired,
@@ -122,7 +123,7 @@ def unpermitted(permission: str, *, of_a_resource: bool) -> tuple[str, str, str]
 def refusal(outcome: Outcome, tool: str, audience: ErrorAudience) -> Refusal:
     """Return what a caller is told of an outcome that is not ``Ok``."""
     match outcome:
-        case Ok() | InputRequired():
+        case Ok() | InputRequired() | Begun():
             raise TypeError("a call that goes on has no refusal")
         case Hidden():
             return refused("X_MCP_TOOL_UNKNOWN", audience)

@@ -12,7 +12,7 @@ from typing import Final, assert_never, cast
 from pydantic import BaseModel
 from pydantic_core import to_json
 
-from .asks import RoundEnded
+from .asks import Incapable, RoundEnded
 from .audit import prompt_get, resource_read, tool_call
 from .catalog import Catalog, Completer, Entry
 from .cedar import Decision
@@ -20,8 +20,9 @@ from .codes import CODES
 from .declare import Completing
 from .errors import ActionError, Fault, unpermitted
 from .judge import NO_ARGUMENTS, Judge
-from .line import Line
+from .line import Line, TaskLine
 from .model import (
+    Begun,
     Call,
     Failed,
     Hidden,
@@ -34,10 +35,24 @@ from .model import (
     PolicyError,
     Principal,
     ScopeDenied,
+    Unfit,
+    owner_key,
 )
 from .schema import InputBroken, Invalid, OutputRefused
 from .shapes import Unencodable, copied
-from .steps import Audit, Load, Permit, Raised, Returned, Steps, UnknownStep
+from .steps import (
+    Answer,
+    Audit,
+    Launch,
+    Load,
+    NoRoom,
+    Permit,
+    Raised,
+    Ran,
+    Returned,
+    Steps,
+    UnknownStep,
+)
 from .strict_json import Json
 from .view import View, Viewer
 
@@ -82,8 +97,14 @@ class Kernel:
         else:
             outcome = yield from _decide(view, entry, call.arguments, line)
         name = call.name if entry is None else entry.name
-        yield Audit(tool_call(view.principal, name, call.surface, outcome))
+        ident = outcome.task.ident if isinstance(outcome, Begun) else None
+        yield Audit(tool_call(view.principal, name, call.surface, outcome, ident))
         return outcome
+
+    def still(self, view: View, tool: str) -> Hidden | ScopeDenied | PolicyError | None:
+        """Return why a caller may no longer have to do with a tool it called: 1. visibility  2. scope."""
+        entry = view.find(tool, "agent")
+        return Hidden(tool) if entry is None else _unscoped(view, entry)
 
     def read(self, view: View, uri: str, line: Line | None = None) -> Steps[Outcome]:
         """Decide a reading as ``invoke`` decides a call; the variables of a template are its arguments."""
@@ -174,8 +195,31 @@ def _decide(view: View, entry: Entry, arguments: Mapping[str, Json], line: Line 
     if missing:
         return _failed("X_NOT_FOUND")
     # 5. the handler, 6. its answer
-    answer = yield Permit(entry, given, view.principal, loaded.facts, line)
-    return _answered(entry, answer.value) if isinstance(answer, Returned) else _raised(answer)
+    permit = Permit(entry, given, view.principal, loaded.facts, line)
+    if entry.task == "never" or line is None or line.tasks is None:
+        return _concluded(entry, (yield permit))
+    return (yield from _launched(view, permit, line.tasks))
+
+
+def _launched(view: View, permit: Permit, tasks: TaskLine) -> Steps[Outcome]:
+    """Let the handler run as a task; what comes of it then is audited when it comes."""
+
+    def finish(answer: Answer, ident: str) -> Steps[Outcome]:
+        outcome = _concluded(permit.entry, answer)
+        yield Audit(tool_call(view.principal, permit.entry.name, "mcp", outcome, ident))
+        return outcome
+
+    answer = yield Launch(permit, tasks, owner_key(view.judge.server, view.principal), finish)
+    launched = answer.value if isinstance(answer, Returned) else Ran(answer)
+    match launched:
+        case Begun():
+            return launched
+        case NoRoom():
+            return _failed("X_MCP_TASKS_FULL")
+        case Ran(ended):
+            return _concluded(permit.entry, ended)
+        case _:
+            return _failed("X_INTERNAL")
 
 
 def _suggest(view: View, entry: Entry, asked: Suggesting) -> Steps[Outcome]:
@@ -259,6 +303,10 @@ def _denied(judge: Judge, entry: Entry, decision: Decision, *, missing: bool) ->
     )
 
 
+def _concluded(entry: Entry, answer: Answer) -> Outcome:
+    return _answered(entry, answer.value) if isinstance(answer, Returned) else _raised(answer)
+
+
 def _answered(entry: Entry, value: object) -> Outcome:
     if entry.single and value is None:
         return _failed("X_NOT_FOUND")
@@ -268,11 +316,13 @@ def _answered(entry: Entry, value: object) -> Outcome:
         return _failed("X_OUTPUT_INVALID")
 
 
-def _raised(answer: Raised) -> Failed | PolicyError | InputRequired:
+def _raised(answer: Raised) -> Failed | PolicyError | InputRequired | Unfit:
     """Application errors are told to the caller in their own words; anything else never is."""
     error = answer.error
     if isinstance(error, RoundEnded):
         return InputRequired(error.asks, error.state)
+    if isinstance(error, Incapable):
+        return Unfit("the client does not declare what this work asks of it", error.needs)
     denied = _edge_denied(error)
     if denied is not None:
         return denied

@@ -7,8 +7,25 @@ from typing import Protocol
 
 from .asks import Ask, Capability, Given, Logged, Progress
 from .catalog import Entry
-from .model import Unfit
+from .model import Outcome, Unfit
 from .strict_json import Json
+from .tasks import Ending
+
+
+class TaskLine(Protocol):
+    """How one call's wire spells the task that it may go on as."""
+
+    def question(self, ask: Ask) -> Json:
+        """Return a question as the client reads it in the task."""
+        ...
+
+    def understood(self, ask: Ask, answer: Json) -> Given | None:
+        """Return a client's answer as a value, or nothing if it is none."""
+        ...
+
+    def ended(self, outcome: Outcome) -> Ending:
+        """Return what the call itself would have been answered."""
+        ...
 
 
 class Line(Protocol):
@@ -22,6 +39,11 @@ class Line(Protocol):
     @property
     def state(self) -> Json:
         """What an earlier round of this request remembered."""
+        ...
+
+    @property
+    def tasks(self) -> TaskLine | None:
+        """How a task of this request is spelled; nothing, where its call cannot become one."""
         ...
 
     def unfit(self, entry: Entry, arguments: Mapping[str, Json]) -> Unfit | None:

@@ -15,7 +15,7 @@ from .errors import Fault
 from .own_types import extended, referable
 from .policies import Policies
 from .reading import Reading, link, read
-from .validation import validate, warn
+from .validation import validate
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Sources:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The policies of an app. Use them only when ``faults`` is empty; ``warnings`` refuse nothing."""
+    """The policies of an app. Use them only when ``faults`` is empty; then there may be ``warnings``."""
 
     policies: Policies
     base: Base
@@ -43,9 +43,9 @@ def load(catalog: Catalog, base: Base, sources: Sources, *, complete: bool = Tru
     """Return the policies of an app and everything wrong with them.
 
     1. read ours, the generated ones, the grants and the operator's  2. link templates  3. confine each
-    policy to one gate  4. validate it against the schema of that gate  5. warn of what never applies.
-    With ``complete=False`` the catalog lacks entries that had faults of their own; 4 and 5 are left
-    out, because their faults would only repeat those. So they are where a ``Ref`` names an unknown type.
+    policy to one gate  4. validate it against the schema of that gate.
+    With ``complete=False`` the catalog lacks entries that had faults of their own; 4 is left out,
+    because its faults would only repeat those. So it is where a ``Ref`` names an unknown type.
     """
     reading = Reading(base.policies, list(sources.faults))
     whole = extended(catalog, base, sources.schemas, reading)
@@ -57,6 +57,5 @@ def load(catalog: Catalog, base: Base, sources: Sources, *, complete: bool = Tru
     gates = confined(catalog, reading, complete=complete)  # 3
     if complete and known:
         validate(catalog, whole, gates, reading)  # 4
-    if complete and known and not reading.faults:
-        warn(reading)  # 5
-    return Loaded(gates, whole, tuple(reading.faults), tuple(reading.warnings))
+    warnings = () if reading.faults else tuple(reading.warnings)
+    return Loaded(gates, whole, tuple(reading.faults), warnings)

@@ -9,12 +9,14 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from hashlib import sha256
 from typing import TYPE_CHECKING, Final, Literal, NoReturn, cast
 
 from .strict_json import Json
 
 if TYPE_CHECKING:
     from .asks import Ask
+    from .tasks import Task
 
 Surface = Literal["mcp", "http", "agent"]
 
@@ -131,6 +133,15 @@ def parties(principal: Principal) -> tuple[Principal, ...]:
     return (principal,)
 
 
+def owner_key(server: str, principal: Principal) -> str:
+    """Return what tells the owner of a kept thing from everybody else, and tells a reader of it no name.
+
+    An agent that acts for two people is two owners. Roles and scopes change, and are no part of it.
+    """
+    each = [[type(party).__name__, party.id, party.org] for party in parties(principal)]
+    return sha256(json.dumps([server, *each]).encode()).hexdigest()
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
     """One request to run something: a tool name (MCP, agent) or a path (HTTP), and its arguments.
@@ -241,6 +252,22 @@ class InputRequired:
     state: Json
 
 
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """Every gate was passed and the work goes on as a task; what comes of it is another outcome."""
+
+    task: Task
+
+
 Outcome = (
-    Ok | Hidden | ScopeDenied | Unfit | InvalidArguments | PolicyDenied | PolicyError | InputRequired | Failed
+    Ok
+    | Hidden
+    | ScopeDenied
+    | Unfit
+    | InvalidArguments
+    | PolicyDenied
+    | PolicyError
+    | InputRequired
+    | Begun
+    | Failed
 )

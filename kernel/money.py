@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 EXACT: Final = 2**53 - 1  # what every reader of JSON holds exactly: RFC 8259 6
 
@@ -17,10 +17,8 @@ Currency = Annotated[
 ]
 
 
-class Money(BaseModel):  # the docstring is published as the description of the schema
+class Money(BaseModel, frozen=True, extra="forbid"):  # the docstring is published with the schema
     """An amount of money: a whole number of minor units, and the code of their currency."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     minor: Minor
     currency: Currency

@@ -60,7 +60,7 @@ def referable(catalog: Catalog, base: Base, reading: Reading) -> bool:
         for path, held, shape in attributes(model, LOADED):
             spot = f"<{'.'.join((name, *path))}>"
             if shape is NOT_A_NAME:
-                reading.refuse("X_DECLARATION_INVALID", spot, shape.why, shape.fix)
+                reading.refuse("X_DECLARATION_INVALID", spot, NOT_A_NAME.why, NOT_A_NAME.fix)
             elif isinstance(shape, Shape) and not is_model(held):
                 for kind in shape.refers:
                     _resolve(catalog, base, kind, spot, reading)

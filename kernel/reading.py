@@ -50,7 +50,7 @@ class Reading:
 
     def refuse(self, code: str, where: str, cause: str, fix: str | None = None) -> None:
         """Add a fault."""
-        self.faults.append(fault(code, shown(cause), fix, where=where))
+        self.faults.append(fault(code, shown(cause), fix and shown(fix), where=where))
 
     def warn(self, where: str, cause: str) -> None:
         """Add a warning of a policy that never applies."""

@@ -37,5 +37,6 @@ def _holds(*parts: Any) -> bool:
         stack.extend(get_args(part))
         if isinstance(part, type) and issubclass(part, BaseModel) and part not in seen:
             seen.add(part)
-            stack.extend(each for info in part.model_fields.values() for each in (info.annotation, *info.metadata))
+            for info in part.model_fields.values():
+                stack += [info.annotation, *info.metadata]
     return False

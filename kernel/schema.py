@@ -121,6 +121,17 @@ def publish_input(model: type[BaseModel]) -> InputSchema:
     try:
         document = _rooted(model.model_json_schema())
         _tidy(document)
+    except Exception as refusal:  # pydantic has a family of its own
+        raise SchemaRefused(str(refusal).splitlines()[0]) from refusal
+    return enforced(model, document)
+
+
+def enforced(model: type[BaseModel], document: JsonSchema) -> InputSchema:
+    """Return the schema of an input model that is judged by ``document``.
+
+    Raises: SchemaRefused.
+    """
+    try:
         branching = cycles(document)
         validator = jsonschema_rs.Draft202012Validator(
             document,
@@ -128,7 +139,7 @@ def publish_input(model: type[BaseModel]) -> InputSchema:
             validate_formats=True,
             pattern_options=jsonschema_rs.RegexOptions(),
         )
-    except Exception as refusal:  # pydantic and the validator each have a family of their own
+    except Exception as refusal:  # the validator has a family of its own
         raise SchemaRefused(str(refusal).splitlines()[0]) from refusal
     return InputSchema(model, document, validator, branching)
 
@@ -258,6 +269,14 @@ class _Reach:
                 branches = node.get("anyOf") or node.get("oneOf")
                 if isinstance(branches, list):
                     yield name, {"branches": branches, "told": "discriminator" in node}
+
+
+def without_unused(document: JsonSchema) -> JsonSchema:
+    """Return a document without the definitions that nothing in it refers to."""
+    used = _Reach(document).of({key: held for key, held in document.items() if key != "$defs"})
+    kept = {name: held for name, held in document.get("$defs", {}).items() if name in used}
+    rest = {key: held for key, held in document.items() if key != "$defs"}
+    return {**rest, "$defs": kept} if kept else rest
 
 
 def _nodes(node: object) -> Iterator[JsonSchema]:

@@ -5,18 +5,22 @@ Knows nothing of how they are carried out.
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar
 
+from .model import Begun
 from .strict_json import Json
 
 if TYPE_CHECKING:
     from .audit import Event
     from .catalog import Entry
-    from .line import Line
-    from .model import Principal
+    from .line import Line, TaskLine
+    from .meter import Rate
+    from .model import Outcome, Principal
     from .signatures import Handler
+    from .tasks import Task
 
 T = TypeVar("T")
 
@@ -41,6 +45,18 @@ class ResolveToken:
 
     token: str
     facts: RequestFacts
+
+
+@dataclass(frozen=True, slots=True)
+class TakeToken:
+    """Count requests against a bucket; with ``count=0`` ask whether one would pass.
+
+    Answered with ``Returned(Verdict)``. ``Raised`` says that nobody could count: then nothing passes.
+    """
+
+    key: str
+    rate: Rate
+    count: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +96,52 @@ class Permit:
 
 
 @dataclass(frozen=True, slots=True)
+class Launch:
+    """Run the handler of a permit as a task of this owner's, behind the answer to its call.
+
+    ``tasks`` spells it. ``finish`` are the steps to take once it has ended, with its answer and the
+    task's id. Answered with ``Returned(Launched)``: the handler may end before it becomes a task.
+    """
+
+    permit: Permit
+    tasks: TaskLine
+    owner: str
+    finish: Callable[[Answer, str], Steps[Outcome]]
+
+
+@dataclass(frozen=True, slots=True)
+class NoRoom:
+    """No task was made: too many are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """The handler ended without a task."""
+
+    answer: Answer
+
+
+@dataclass(frozen=True, slots=True)
+class FindTask:
+    """Look for one task of an owner's. Answered with ``Returned(Task or None)``."""
+
+    ident: str
+    owner: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeTask:
+    """Change one task of an owner's; if somebody else changes it meanwhile, ask ``change`` again.
+
+    Answered with ``Returned(Task)``, or ``Returned(None)`` where there was nothing to change.
+    """
+
+    ident: str
+    owner: str
+    change: Callable[[Task, datetime], Task | None]
+
+
+@dataclass(frozen=True, slots=True)
 class Deliver:
     """Hand a client's answer to the handler that asked for it, if one of this principal's still waits.
 
@@ -100,20 +162,26 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What an app said since somebody last looked: its count so far, and the URIs that were updated."""
+    """What an app said since somebody last looked: its count so far, and the URIs that were updated.
+
+    ``tasks`` are those of the watched tasks that are no longer what they were.
+    """
 
     count: int
     uris: frozenset[str]
+    tasks: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Watch:
     """Wait until the app says that lists or resources changed after ``count``.
 
-    Answered with ``Returned(Change)``, or ``Returned(None)`` when the server closes.
+    Or until one of these ``tasks``, by id, has another version than this one. Answered with
+    ``Returned(Change)``, or ``Returned(None)`` when the server closes.
     """
 
     count: int
+    tasks: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +191,20 @@ class Audit:
     event: Event
 
 
-Step = ResolveToken | ReadBody | Load | Permit | Deliver | Write | Watch | Audit
+Step = (
+    ResolveToken
+    | TakeToken
+    | ReadBody
+    | Load
+    | Permit
+    | Launch
+    | FindTask
+    | ChangeTask
+    | Deliver
+    | Write
+    | Watch
+    | Audit
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +222,7 @@ class Raised:
 
 
 Answer = Returned | Raised
+Launched = Begun | NoRoom | Ran
 Steps = Generator[Step, Answer, T]
 
 

@@ -24,7 +24,7 @@ from .reading import Reading, nearest, one_line
 _OPENING: Final = re.compile(r"^for policy `policy[0-9]+`[,:] ")
 _FOLLOWS: Final = "unable to find an applicable action given the policy scope constraints"
 _UNDECLARED: Final = re.compile(r'entity `(Role|Scope|Audience)::"(.*)"` is of an enumerated entity type')
-_NOT_FOUND: Final = re.compile(r"attribute `(.*)` (?:in (context) .*|on entity type .*) not found")
+_NOT_FOUND: Final = re.compile(r"attribute `(.*)` (?:in context|on entity type) .* not found")
 _ADD: Final = {
     "Role": "add the role to `roles=`",
     "Scope": "add the scope to `scopes=`",
@@ -86,7 +86,7 @@ class _Check:
     reading: Reading
 
     def run(self, policies: list[Policy]) -> None:
-        """1. the schema itself  2. what no request tells  3. what the validator says  4. ``has`` of nothing."""
+        """Check 1. the schema  2. what no request tells  3. what the engine says  4. what is always false."""
         try:
             against = cedar.schema(self.text)
         except PolicyRefused as refusal:
@@ -98,10 +98,13 @@ class _Check:
         failed = {ident for ident, paths in told.items() if paths}
         for policy, message in cedar.invalid(policies, against):
             plain, again = _OPENING.sub("", one_line(message)), policy.id in failed
-            if not (again and plain.endswith(_FOLLOWS)) and _named_in(plain) not in told[policy.id]:
+            if not (again and plain.endswith(_FOLLOWS)) and not _is_of(plain, told[policy.id]):
                 self._invalid(policy, plain, against)
             failed.add(policy.id)
-        self._of_nothing([policy for policy in policies if policy.id not in failed], against)
+        sound = [policy for policy in policies if policy.node.clauses and policy.id not in failed]
+        self._of_nothing(sound, against)
+        if not self.reading.faults:
+            self._never(sound, against)
 
     def _lacking(self, policy: Policy) -> set[Path]:
         found = list(self.lacks.of(policy))
@@ -139,25 +142,35 @@ class _Check:
     def _of_nothing(self, policies: Iterable[Policy], against: cedar.Schema) -> None:
         """Refuse a ``has`` that is false for whatever a policy is about: what it guards never happens."""
         asked = [each for policy in policies for each in cedar_parts.tests(policy)]
-        held = {id(probe) for probe, _ in cedar.invalid([probe for _, probe in asked], against)}
-        for path, probe in asked:
-            if id(probe) not in held:
-                cause = f"`{probe.id}` asks for `{'.'.join(path)}`, which nothing that it is about has"
-                self._refuse_at(probe, path, cause)
+        false = _false((alone for _, alone in asked), against)
+        for path, alone in asked:
+            if id(alone) in false:
+                cause = f"`{alone.id}` asks for `{'.'.join(path)}`, which nothing that it is about has"
+                self._refuse_at(alone, path, cause)
+
+    def _never(self, policies: Iterable[Policy], against: cedar.Schema) -> None:
+        """Warn of a policy that is false for whatever it is about."""
+        false = _false(policies, against)
+        for policy in policies:
+            if id(policy) in false:
+                parts = cedar_parts.clauses(policy)
+                alone = _false(parts, against)
+                found = self.reading.found[policy.id]
+                first = next((at for at, part in enumerate(parts) if id(part) in alone), 0)
+                cause = f"the condition of `{policy.id}` is false whatever is asked"
+                self.reading.warn(found.where(clause(found.statement, first)), cause)
 
 
-def _named_in(message: str) -> Path:
-    """Return the path of the attribute that a message says is not found."""
+def _false(policies: Iterable[Policy], against: cedar.Schema) -> set[int]:
+    """Return which policies (by identity) have conditions that are false whatever is asked."""
+    held = list(policies)
+    probes = [cedar_parts.unless_false(each) for each in held]
+    taken = {id(probe) for probe in probes} - {id(probe) for probe, _ in cedar.invalid(probes, against)}
+    return {id(each) for each, probe in zip(held, probes, strict=True) if id(probe) in taken}
+
+
+def _is_of(message: str, paths: Iterable[Path]) -> bool:
+    """Whether a message only says that one of some attributes is not found."""
     found = _NOT_FOUND.search(message)
-    return () if found is None else (found[2] or "resource", *found[1].split("."))
-
-
-def warn(reading: Reading) -> None:
-    """Warn of conditions that are false whatever is asked."""
-    never = cedar_parts.never_applying(reading.policies)
-    for policy in reading.policies:
-        if policy.id in never:
-            alone = [bool(cedar_parts.never_applying([part])) for part in cedar_parts.clauses(policy)]
-            found = reading.found[policy.id]
-            spot = found.where(clause(found.statement, alone.index(True)))
-            reading.warn(spot, f"the condition of `{policy.id}` is false whatever is asked")
+    names = tuple(found[1].split(".")) if found else ()
+    return any(names == path[-len(names) :] for path in paths if names)

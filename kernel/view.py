@@ -24,12 +24,14 @@ class Table:
     """The entries of one set of audiences, shared by every caller who sees exactly these.
 
     ``listed`` are the tools that MCP callers name; a caller of the constant surface (``meta``) reaches
-    the others by ``groups``. Compared by identity, so that adapters can keep what they encoded for it.
+    the others by ``groups``, and ``about`` tells what those are. Compared by identity, so that adapters
+    can keep what they encoded for it.
     """
 
     tools: Mapping[str, Entry]
     listed: Mapping[str, Entry]
     groups: Mapping[str, Mapping[str, Entry]]
+    about: Mapping[str, str]
     meta: bool
     paths: Mapping[str, Entry]
     resources: Mapping[str, Entry]
@@ -103,11 +105,13 @@ class Viewer:
         seen = [entry for entry in self._catalog.entries if entry.audience in audiences]
         tools = {entry.name: entry for entry in seen if entry.exposed}
         meta = self._catalog.meta is not None and self._catalog.meta in audiences
+        groups = _grouped(tools if meta else {})
         placed = [(entry, entry.place) for entry in seen if entry.place is not None]
         return Table(
             tools,
             {name: each for name, each in tools.items() if each.group is None} if meta else tools,
-            _grouped(tools) if meta else {},
+            groups,
+            {name: self._catalog.groups[name] for name in groups},
             meta,
             {entry.path: entry for entry in seen if entry.path},
             {place.uri: entry for entry, place in placed if place.template is None},
@@ -124,4 +128,4 @@ def _grouped(tools: Mapping[str, Entry]) -> Mapping[str, Mapping[str, Entry]]:
     for name, entry in sorted(tools.items()):
         if entry.group is not None:
             groups.setdefault(entry.group, {})[name] = entry
-    return groups
+    return dict(sorted(groups.items()))

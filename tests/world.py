@@ -30,6 +30,7 @@ from nonsuch import (
     can,
     define_app_mcp,
     expose,
+    group,
 )
 from nonsuch import audience as condition
 from nonsuch import grant as granted
@@ -150,15 +151,32 @@ def call(
     return mcp(token, revision, "tools/call", {"name": name, "arguments": dict(arguments)}, ident)
 
 
+def manage(
+    token: str | None,
+    revision: str,
+    resource: str,
+    action: str,
+    params: Mapping[str, object],
+    ident: object = 1,
+) -> Request:
+    """A `tools/call` through the constant surface."""
+    arguments = {"resource": resource, "action": action, "params": dict(params)}
+    return call(token, revision, "manage_resource", arguments, ident)
+
+
 # the world
 
 
 @dataclass(slots=True)
 class World:
-    """A served app, who its tokens are, and everything that happened in it."""
+    """A served app, who its tokens are, and everything that happened in it.
+
+    ``grouped`` serves it by the constant surface: the tools of each resource.
+    """
 
     declared: rules.World
     tokens: dict[str, Principal]
+    grouped: Mapping[str, tuple[str, ...]] | None = None
     answers: list[Answer] = field(default_factory=list[Answer])
     ran: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     audit: list[Event] = field(default_factory=list[Event])
@@ -258,6 +276,8 @@ def build(world: World) -> App:
             grants=[granted(role, permission) for role, permission in world.declared.grants],
             policies_dir=directory,
             on_audit=world.audit.append,
+            surface="flat" if world.grouped is None else "meta",
+            groups={name: group(f"What {name} holds", tools) for name, tools in (world.grouped or {}).items()},
         )
 
 

@@ -19,7 +19,8 @@ from typing import Any, Final, cast
 ROOT: Final = Path(__file__).resolve().parents[1]
 THREATS: Final = "threat-model/threats"
 TABLE: Final = "threat-model/TABLE.md"
-MUTANTS: Final = "tests/mutants/table.py"
+MUTANTS: Final = "tests/mutants"
+TABLES: Final = "*table.py"
 
 ID: Final = re.compile(r"NS-[A-Z]+-[0-9]{3}")
 NODE: Final = re.compile(r"tests/[\w/]+\.py(::\w+){1,2}")
@@ -272,20 +273,21 @@ def _mutants(root: Path, threat: Threat) -> Iterator[str]:
     known = mutants(root)
     for mutant in threat.mutants:
         if known is not None and mutant not in known:
-            yield f"mutant `{mutant}` is not in {MUTANTS}"
+            yield f"mutant `{mutant}` is in no table of {MUTANTS}"
 
 
 def mutants(root: Path) -> frozenset[str] | None:
-    """Return the names in the table of mutants: the first text given to each; ``None`` without a table."""
-    if not (root / MUTANTS).is_file():
-        return None
-    return frozenset(_mutant_names(_parse(root / MUTANTS)))
+    """Return the names in the tables of mutants: the first text given to each; ``None`` without a table."""
+    tables = sorted((root / MUTANTS).glob(TABLES))
+    return frozenset(name for table in tables for name in _mutant_names(_parse(table))) if tables else None
 
 
 def _mutant_names(module: ast.Module) -> Iterator[str]:
     for node in ast.walk(module):
         match node:
-            case ast.Call(func=ast.Name(id="Mutant" | "_mutant"), args=[ast.Constant(value=str(name)), *_]):
+            case ast.Call(
+                func=ast.Name(id="Mutant" | "_mutant" | "mutant"), args=[ast.Constant(value=str(name)), *_]
+            ):
                 yield name
             case _:
                 continue

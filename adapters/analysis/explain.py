@@ -9,12 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from pydantic import BaseModel
+
 from ...kernel.catalog import Catalog, Entry
 from ...kernel.compile import Base
 from ...kernel.gates import Kernel
 from ...kernel.model import Call, Principal, parties
 from ...kernel.policies import Policies
-from ...kernel.schema import Invalid
+from ...kernel.schema import InputBroken, Invalid
 from .attempts import Attempt, Facts, attempt, with_role
 from .condition_text import reads
 from .witness import Scene, Verdict, Witness
@@ -75,8 +77,8 @@ class Explainer:
     def _policy(
         self, principal: Principal, call: Call, facts: Facts, entry: Entry, tried: Attempt
     ) -> Explanation:
-        given = entry.input.parse(call.arguments)
-        if isinstance(given, Invalid):
+        given = _given(entry, call)
+        if given is None:
             return Explanation(call, tried, entry, "arguments")
         scene = Scene(self._witness, principal, entry, given, facts)
         verdicts = tuple(scene.verdict(party) for party in parties(principal))
@@ -99,8 +101,8 @@ class Explainer:
             found += self._witness.sees(party, principal, entry).determining
             if entry.scope is not None:
                 found += self._witness.presents(party, principal, entry.scope).determining
-        given = entry.input.parse(call.arguments)
-        if tried.outcome in ("scope-denied", "invalid-args") or isinstance(given, Invalid):
+        given = None if tried.outcome in ("scope-denied", "invalid-args") else _given(entry, call)
+        if given is None:
             return tuple(dict.fromkeys(found))
         scene = Scene(self._witness, principal, entry, given, facts)
         for party in parties(principal):
@@ -114,3 +116,12 @@ class Explainer:
         if outcome == "hidden":
             return tuple(role for role, got in more if got.outcome != "hidden")
         return tuple(role for role, got in more if got.outcome in ("ok", "undecided"))
+
+
+def _given(entry: Entry, call: Call) -> BaseModel | None:
+    """Return the input of a call, ``None`` if it does not fit or a validator of the application raises."""
+    try:
+        given = entry.input.parse(call.arguments)
+    except InputBroken:
+        return None
+    return None if isinstance(given, Invalid) else given

@@ -11,12 +11,13 @@ from typing import Any, Final
 from pydantic import BaseModel, ValidationError
 
 from ...kernel.catalog import Catalog, Entry
-from ...kernel.model import Human, Principal, PrincipalInvalid
+from ...kernel.model import Human, Principal, PrincipalInvalid, Surface
 from ...kernel.strict_json import Json, JsonRefused, loads
 from ..analysis.attempts import UNLOADED, Facts
 from .render import Refused, words
 
 USAGE: Final = "X_CLI_USAGE"
+SURFACE: Final[Surface] = "agent"  # every tool by its name, also one that MCP clients reach through a group
 _SHOWN: Final = 12
 _SAMPLES: Final[dict[object, object]] = {
     "string": "...",

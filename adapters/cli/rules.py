@@ -49,7 +49,7 @@ class Rules:
     @property
     def own(self) -> tuple[Policy, ...]:
         """The policies that belong to the app: not those that every app has."""
-        shipped = tuple(f"{each.origin}:" for each in self.base.policies)
+        shipped = (*(f"{each.origin}:" for each in self.base.policies), "<default ")
         return tuple(each for each in self.all if not each.where.startswith(shipped))
 
 

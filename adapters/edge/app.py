@@ -20,16 +20,22 @@ from ...kernel.errors import BootError, ErrorAudience, Fault, fault
 from ...kernel.gates import Kernel
 from ...kernel.judge import Judge
 from ...kernel.loader import Sources, load
+from ...kernel.meter import Limits
 from ...kernel.model import Principal
 from ...kernel.seal import Seal
 from ...kernel.steps import RequestFacts
+from ...kernel.tasks import TaskLimits
 from ..http.invoke import HttpServer
 from ..mcp import lint
 from ..mcp.endpoint import About, Instructions, McpServer
+from ..mcp.oauth import OAuth, protected
+from ..mcp.oauth import faults as oauth_faults
 from ..wire import BODY_LIMIT, Door
 from . import policies
 from .changes import Changes
+from .limits import MemoryRateStore, RateStore
 from .prompts import read_prompts
+from .task_store import MemoryTaskStore, TaskStore
 
 log: Final = logging.getLogger("nonsuch.policies")
 
@@ -55,6 +61,9 @@ class App:
     lifespan: Lifespan | None
     notify: Changes
     ask_seconds: float
+    rate_store: RateStore
+    tasks: TaskLimits
+    task_store: TaskStore
     policies_dir: Path | None
     sources: Callable[[], Sources]
     fingerprint: Hashable
@@ -93,6 +102,11 @@ def define_app_mcp(
     page_size: int | None = None,
     secret: bytes | None = None,
     ask_seconds: float = 300,
+    rate_limits: Limits | None = None,
+    rate_limit_store: RateStore | None = None,
+    oauth: OAuth | None = None,
+    tasks: TaskLimits | None = None,
+    task_store: TaskStore | None = None,
 ) -> App:
     """Return an app, ready to be served or called in process.
 
@@ -110,7 +124,13 @@ def define_app_mcp(
     audience or a function of the principal serves them so to some.
     ``page_size`` cuts lists into pages. ``secret`` (32 bytes or more) seals cursors and the state of
     unfinished rounds: several processes behind one address share it, one process makes its own.
-    ``ask_seconds`` is how long a handler waits for its client's answer.
+    ``ask_seconds`` is how long a handler waits for its client's answer; in a task it waits as long as
+    the task is kept. ``tasks`` bounds the tasks of tools that declare ``task=``, and ``task_store`` keeps
+    them: in this process, unless a store is given that several processes share.
+
+    ``rate_limits`` are what a caller may send in a minute, ``None`` counts nothing; ``rate_limit_store``
+    is where it is counted, in this process by default. ``oauth`` says which authorization servers issue
+    tokens for this endpoint.
 
     Raises: BootError, with every fault of the declarations and policies at once.
     """
@@ -133,8 +153,11 @@ def define_app_mcp(
     directory = Path(policies_dir) if policies_dir is not None else None
     seen = policies.fingerprint(directory)
     sources = partial(policies.gather, directory, tuple(grant_sources))
-    kernel = _kernel(declared, (*_misplaced(path), *_unusable(secret, page_size), *unreadable), sources())
-    door = Door(frozenset(allowed_hosts), frozenset(allowed_origins), body_limit_bytes, error_audience)
+    unusable = (*_misplaced(path), *_unusable(secret, page_size), *unreadable)
+    kernel = _kernel(declared, unusable, sources(), oauth)
+    door = Door(
+        frozenset(allowed_hosts), frozenset(allowed_origins), body_limit_bytes, error_audience, rate_limits
+    )
     return App(
         name=name,
         kernel=kernel,
@@ -145,6 +168,7 @@ def define_app_mcp(
             Seal(secret or secrets.token_bytes(32)),
             instructions,
             page_size,
+            None if oauth is None else protected(oauth, kernel.catalog, path),
         ),
         http=HttpServer(kernel, door),
         path="/" + path.strip("/"),
@@ -153,14 +177,18 @@ def define_app_mcp(
         lifespan=lifespan,
         notify=Changes(),
         ask_seconds=ask_seconds,
+        rate_store=rate_limit_store or MemoryRateStore(),
+        tasks=tasks or TaskLimits(),
+        task_store=task_store or MemoryTaskStore(),
         policies_dir=directory,
         sources=sources,
         fingerprint=seen,
     )
 
 
-def _kernel(declared: Declarations, extra: Iterable[Fault], sources: Sources) -> Kernel:
+def _kernel(declared: Declarations, extra: Iterable[Fault], sources: Sources, oauth: OAuth | None) -> Kernel:
     built = build(declared)
+    extra = (*extra, *(() if oauth is None else oauth_faults(oauth, built.catalog)))
     loaded = load(built.catalog, policies.base(), sources, complete=built.complete)
     everything = (*built.faults, *lint.faults(built.catalog), *extra, *loaded.faults)
     if everything:

@@ -7,13 +7,11 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any, Final
 
-from ...kernel.errors import BootError, fault, refused
-from ...kernel.steps import Steps
-from ..http import invoke as http
-from ..mcp import server as mcp
-from ..wire import JSON_TYPE, STREAM_HEADERS, Head, Reply, cross_origin, event, problem
+from ...kernel.errors import refused
+from ..wire import JSON_TYPE, STREAM_HEADERS, Head, Reply, event, last_event, problem
 from .app import App
 from .reload import When, reloading
+from .route import beyond, mounted, route, shared
 from .run import Clock, Edge, Open, Running, run, utc_now
 
 Scope = MutableMapping[str, Any]
@@ -41,8 +39,7 @@ def asgi(app: App, clock: Clock = utc_now, *, reload: When | None = None) -> Asg
 
     Raises: BootError, when the app has no ``resolve_token``.
     """
-    if app.resolve_token is None:
-        raise BootError([fault("X_MCP_APP_UNMOUNTED", f"`{app.name}` has no `resolve_token`")])
+    mounted(app)
     return _Application(app, clock, reload)
 
 
@@ -66,10 +63,10 @@ class _Application:
             log.error("the lifespan of `%s` never started; serve it with lifespan on", self._app.name)
             return await _send(problem(503, refused("X_INTERNAL")), send)
         head = head_of(scope, self._clock().timestamp())
-        stream = _Stream(receive, send, self._shared(head))
+        stream = _Stream(receive, send, shared(self._app, head))
         edge = Edge(self._running, _reader(head, receive), stream)
         try:
-            reply = await run(self._route(head), edge)
+            reply = await run(route(self._app, head), edge)
             await stream.finish(reply)
         except _Gone:
             return None
@@ -80,17 +77,6 @@ class _Application:
             stream.close()
             edge.flush()
         return None
-
-    def _route(self, head: Head) -> Steps[Reply]:
-        return mcp.serve(self._app.mcp, head) if self._is_mcp(head) else http.serve(self._app.http, head)
-
-    def _is_mcp(self, head: Head) -> bool:
-        return head.path in (self._app.path, self._app.path + "/")
-
-    def _shared(self, head: Head) -> tuple[tuple[str, str], ...]:
-        """Return the headers that let a page read the answer; the actions' pages are their host's matter."""
-        shareable = self._is_mcp(head) and self._app.mcp.door.refuses(head) is None
-        return cross_origin(head) if "origin" in head.headers and shareable else ()
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
@@ -137,8 +123,7 @@ class _Stream:
         if not self._begun:
             await _send(reply, self._send, self._shared)
             return
-        last = event(reply.body) if reply.body else b""
-        await self._send({"type": "http.response.body", "body": last})
+        await self._send({"type": "http.response.body", "body": last_event(reply)})
 
     async def _part(self, data: bytes) -> None:
         await self._send({"type": "http.response.body", "body": data, "more_body": True})
@@ -180,6 +165,7 @@ def head_of(scope: Scope, received: float = 0.0) -> Head:
         path=path.removeprefix(root) if path.startswith(f"{root}/") else path,
         headers=_joined(scope["headers"]),
         address=client[0] if client else None,
+        scheme=str(scope.get("scheme", "http")),
         received=received,
     )
 
@@ -198,8 +184,7 @@ def _joined(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
 
 def _reader(head: Head, receive: Receive) -> Callable[[int], Awaitable[bytes | None]]:
     async def read(limit: int) -> bytes | None:
-        announced = head.headers.get("content-length", "")
-        if announced.isdecimal() and (len(announced) > 18 or int(announced) > limit):
+        if beyond(head.headers.get("content-length", ""), limit):
             return None
         chunks: list[bytes] = []
         size = 0

@@ -13,7 +13,7 @@ from typing import Final, assert_never
 
 from pydantic_core import to_json
 
-from ...kernel.audit import MAX_NAME_CHARS, AuthRefused, Event, PromptGet, ResourceRead, ToolCall
+from ...kernel.audit import MAX_NAME_CHARS, AuthRefused, Event, PromptGet, ResourceRead, TaskAsked, ToolCall
 from .app import App, OnAudit
 
 log: Final = logging.getLogger("nonsuch.audit")
@@ -21,7 +21,7 @@ _hooks: Final = logging.getLogger("nonsuch.audit-hook")
 _pending: Final[set[asyncio.Future[object]]] = set()
 _MEMBERS: Final = {
     kind: tuple(each.name for each in dataclasses.fields(kind))
-    for kind in (ToolCall, ResourceRead, PromptGet, AuthRefused)
+    for kind in (ToolCall, ResourceRead, PromptGet, TaskAsked, AuthRefused)
 }
 MAX_URI_CHARS: Final = 512
 _LOUD: Final = frozenset({"X_INTERNAL", "X_OUTPUT_INVALID"})
@@ -69,7 +69,7 @@ def level(event: Event) -> int:
     if isinstance(event, AuthRefused):
         return logging.WARNING
     match event.outcome:
-        case "ok" | "invalid-args" | "input-required":
+        case "ok" | "invalid-args" | "input-required" | "begun":
             return logging.INFO
         case "hidden" | "scope-denied" | "policy-denied":
             return logging.WARNING

@@ -6,12 +6,13 @@ import asyncio
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from ...kernel.asks import (
     Ask,
     Capability,
     Given,
+    Incapable,
     Level,
     Logged,
     Progress,
@@ -80,27 +81,36 @@ class StreamClient:
         """Send a log notification, if the client wants them."""
         await self._send(self.line.log(Logged(level, data, logger)))
 
-    async def ask(self, asks: Mapping[str, Ask], state: Json = None) -> Mapping[str, Given]:
+    async def ask(self, asks: Mapping[str, Ask], state: Any = None) -> Mapping[str, Given]:
         """Ask the client, by a new round or by requests on this stream.
 
-        Raises: ActionError.
+        Raises: ActionError, where nobody can be asked or nobody answers.
         """
+        if any(self.line.ask("", each) is None for each in asks.values()):
+            return self._round(asks, state)
         if not all(self.can(needed(each)) for each in asks.values()):
             raise unasked()
-        known = {key: self.line.answered(key, each) for key, each in asks.items()}
-        given = {key: answer for key, answer in known.items() if answer is not None}
-        for key, each in asks.items():
-            if key not in given:
-                answer = await self._requested(each)
-                if answer is None:
-                    raise RoundEnded({key: ask for key, ask in asks.items() if key not in given}, state)
-                given[key] = answer
-        return given
+        return {key: await self._requested(each) for key, each in asks.items()}
 
-    async def _requested(self, ask: Ask) -> Given | None:
-        """Send one question and wait for its answer; nothing where the wire has no such request."""
-        if self.line.ask("", ask) is None:
-            return None
+    def _round(self, asks: Mapping[str, Ask], state: Any) -> Mapping[str, Given]:
+        """Return what this round of the request brought, or end it to ask for all of it."""
+        lacking: dict[Capability, None] = {
+            needed(each): None for each in asks.values() if not self.can(needed(each))
+        }
+        if lacking:
+            raise Incapable(tuple(lacking))
+        given = {key: self.line.answered(key, each) for key, each in asks.items()}
+        known = {key: answer for key, answer in given.items() if answer is not None}
+        if len(known) < len(asks):
+            raise RoundEnded(asks, state)
+        return known
+
+    async def background(self) -> bool:
+        """This call waits for its result."""
+        return False
+
+    async def _requested(self, ask: Ask) -> Given:
+        """Send one question and wait for its answer."""
         if self.send is None:
             raise unasked()
         ident, future = self.waiting.open(self.who)

@@ -6,17 +6,20 @@ Application code runs here and nowhere else; a handler runs for a Permit and for
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import inspect
 import logging
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from concurrent.futures import Executor
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from types import TracebackType
 from typing import Any, Final, Protocol, TypeVar
 
-from ...kernel.asks import RoundEnded
+from ...kernel.asks import Incapable, RoundEnded
 from ...kernel.audit import Event
 from ...kernel.client import NOBODY, Client
 from ...kernel.declare import Context
@@ -27,7 +30,11 @@ from ...kernel.steps import (
     Answer,
     Audit,
     Change,
+    ChangeTask,
     Deliver,
+    FindTask,
+    Launch,
+    Launched,
     Load,
     Permit,
     Raised,
@@ -36,6 +43,7 @@ from ...kernel.steps import (
     Returned,
     Step,
     Steps,
+    TakeToken,
     UnknownStep,
     Watch,
     Write,
@@ -44,6 +52,9 @@ from ...kernel.strict_json import Json
 from .app import App
 from .audit import record
 from .client import StreamClient, Waiting
+from .task_store import TaskBook
+from .task_work import Labour
+from .tasks import Works
 
 T = TypeVar("T")
 log: Final = logging.getLogger("nonsuch.run")
@@ -66,6 +77,11 @@ class Running:
     resources: Any = None
     clock: Clock = utc_now
     waiting: Waiting = field(default_factory=Waiting)
+    works: Works = field(init=False)
+
+    def __post_init__(self) -> None:
+        book = TaskBook(self.app.task_store, self.app.tasks, self.clock)
+        object.__setattr__(self, "works", Works(book))
 
     async def invoke(
         self, principal: Principal, name: str, arguments: Mapping[str, Json], surface: Surface = "agent"
@@ -105,14 +121,19 @@ _DONE: Final = Returned(None)
 
 @dataclass(slots=True, eq=False)
 class Edge:
-    """Answers the steps of one request, and keeps its audit events until the answer has left."""
+    """Answers the steps of one request, and keeps its audit events until the answer has left.
+
+    ``client`` and ``threads`` are those of a handler that runs as a task.
+    """
 
     running: Running
     read: Read | None = None
     outlet: Outlet | None = None
     events: list[Event] = field(default_factory=list[Event])
+    client: Client | None = None
+    threads: Executor | None = None
 
-    async def answer(self, step: Step) -> Answer:
+    async def answer(self, step: Step) -> Answer:  # noqa: C901  (a closed union, a few lines each)
         """Carry out one step; an unknown one is refused, which the kernel reads as a denial."""
         match step:
             case Permit():
@@ -122,23 +143,39 @@ class Edge:
                 return await self._apply(step.handler, step.input, held)
             case Load():
                 return await self._apply(step.loader, step.input, self._context(step.principal, None, NOBODY))
+            case Launch():
+                return await _kept(self._launched(step))
+            case FindTask():
+                return await _kept(self.running.works.find(step.ident, step.owner))
+            case ChangeTask():
+                return await _kept(self.running.works.change(step.ident, step.owner, step.change))
             case Audit():
                 self.events.append(step.event)
                 return _DONE
             case ResolveToken():
                 return await self._resolve(step)
+            case TakeToken():
+                return await self._counted(step)
             case ReadBody() if self.read is not None:
                 return Returned(await self.read(step.limit))
             case Write() if self.outlet is not None:
                 await self.outlet.write(step.message)
                 return _DONE
             case Watch() if self.outlet is not None:
-                return Returned(await self._watched(step.count, self.outlet))
+                return Returned(await self._watched(step, self.outlet))
             case Deliver():
                 self.running.waiting.deliver(step.ident, step.principal, step.answer)
                 return _DONE
             case _:
                 return Raised(UnknownStep(type(step).__name__))
+
+    async def _counted(self, step: TakeToken) -> Answer:
+        """Ask the rate store; whatever it raises refuses the request."""
+        try:
+            return Returned(await self.running.app.rate_store.take(step.key, step.rate, step.count))
+        except Exception as fault:  # noqa: BLE001  (a store of the application's can raise anything)
+            log.error("the rate store raised %s", type(fault).__name__)
+            return Raised(fault)
 
     def flush(self) -> None:
         """Record the events of this request."""
@@ -151,6 +188,8 @@ class Edge:
     def _client(self, permit: Permit) -> Client:
         """Return the line of a handler that takes a context; one that takes none says nothing."""
         line = permit.line
+        if self.client is not None:
+            return self.client
         if line is None or "context" not in permit.handler.takes:
             return NOBODY
         send = None if self.outlet is None else self.outlet.write
@@ -159,12 +198,31 @@ class Edge:
             line, permit.principal, self.running.waiting, send, self.running.app.ask_seconds, loop
         )
 
-    async def _watched(self, count: int, outlet: Outlet) -> Change | None:
+    async def _launched(self, step: Launch) -> Launched:
+        """Run a handler that becomes a task; its events are its own, for they come after this request's."""
+        own = Edge(self.running, threads=self.running.works.threads)
+        if step.permit.entry.asks_first and self.outlet is not None:
+            self.outlet.stoppable()
+
+        async def perform(client: Client) -> Answer:
+            own.client = client
+            return await own.answer(step.permit)
+
+        async def settle(answer: Answer, ident: str) -> Outcome:
+            return await run(step.finish(answer, ident), own)
+
+        labour = Labour(perform, settle, own.flush)
+        return await self.running.works.launch(step, labour, self._client(step.permit))
+
+    async def _watched(self, step: Watch, outlet: Outlet) -> Change | None:
         """Wait for a change, with a sign of life now and then so that nobody between closes the stream."""
         changes = self.running.app.notify
         outlet.stoppable()
         while True:
-            found = await changes.wait(count, KEEP_ALIVE_SECONDS)
+            if step.tasks:
+                found = await self.running.works.watch(step, changes, KEEP_ALIVE_SECONDS)
+            else:
+                found = await changes.wait(step.count, KEEP_ALIVE_SECONDS)
             if found is not None or changes.closed:
                 return found
             await outlet.rest()
@@ -175,9 +233,11 @@ class Edge:
             if handler.is_async:
                 value = await handler.function(*arguments)
             else:
-                value = await asyncio.to_thread(_called, handler.function, arguments)
+                call = partial(_called, handler.function, arguments)
+                run_in_copy = contextvars.copy_context().run
+                value = await asyncio.get_running_loop().run_in_executor(self.threads, run_in_copy, call)
                 value = await value if inspect.isawaitable(value) else value
-        except (ActionError, RoundEnded) as fault:
+        except (ActionError, RoundEnded, Incapable) as fault:
             return Raised(fault)
         except BaseException as fault:
             if _stops_us(fault):
@@ -199,6 +259,15 @@ class Edge:
                 raise
             _complain(resolver, fault)  # application code: whatever it raises lets nobody in
             return Raised(fault)
+
+
+async def _kept(work: Awaitable[object]) -> Answer:
+    """Whatever the store of tasks raises is told as no more than that."""
+    try:
+        return Returned(await work)
+    except Exception as fault:  # noqa: BLE001  (a driver's, of any kind)
+        log.error("the store of tasks raised %s", type(fault).__name__)
+        return Raised(fault)
 
 
 def _loop() -> asyncio.AbstractEventLoop | None:
@@ -268,16 +337,21 @@ class Open(AbstractAsyncContextManager[Running]):
     def __init__(self, app: App, clock: Clock = utc_now) -> None:
         self._app, self._clock = app, clock
         self._lifespan: AbstractAsyncContextManager[Any] | None = None
+        self._running: Running | None = None
 
     async def __aenter__(self) -> Running:
-        if self._app.lifespan is None:
-            return Running(self._app, None, self._clock)
-        self._lifespan = self._app.lifespan()
-        return Running(self._app, await self._lifespan.__aenter__(), self._clock)
+        resources = None
+        if self._app.lifespan is not None:
+            self._lifespan = self._app.lifespan()
+            resources = await self._lifespan.__aenter__()
+        self._running = Running(self._app, resources, self._clock)
+        return self._running
 
     async def __aexit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
+        if self._running is not None:
+            await self._running.works.close()
         return None if self._lifespan is None else await self._lifespan.__aexit__(kind, value, trace)
 
 

@@ -11,6 +11,7 @@ from typing import Final, assert_never
 from ...kernel.errors import Refusal, refusal, refused
 from ...kernel.gates import Kernel
 from ...kernel.model import (
+    Begun,
     Call,
     Failed,
     Hidden,
@@ -26,7 +27,17 @@ from ...kernel.model import (
 )
 from ...kernel.steps import ReadBody, Returned, Steps
 from ...kernel.strict_json import Json, JsonRefused, loads
-from ..wire import JSON_TYPE, REALM, Door, Head, Reply, Unauthenticated, authenticate, media_type, problem
+from ..wire import (
+    JSON_TYPE,
+    Door,
+    Head,
+    Reply,
+    Unauthenticated,
+    authenticate,
+    challenge,
+    media_type,
+    problem,
+)
 
 _FAILURES: Final = {"X_NOT_FOUND": 404, "X_INTERNAL": 500, "X_OUTPUT_INVALID": 500}
 
@@ -46,13 +57,12 @@ def serve(server: HttpServer, head: Head) -> Steps[Reply]:
     1. Host and Origin  2. authentication  3. body and JSON  4. the view and the kernel's gates.
     What is refused before 4 is refused for every path alike, so that no path shows.
     """
-    audience = server.door.audience
     refusing = server.door.refuses(head)  # 1
     if refusing is not None:
         return problem(403, refusing)
-    who = yield from authenticate(head, agents_only=False, audience=audience)  # 2
+    who = yield from authenticate(head, server.door, agents_only=False)  # 2
     if isinstance(who, Unauthenticated):
-        return problem(who.status, who.refusal, who.headers)
+        return problem(who.status, who.refusal, who.headers())
     if head.method != "POST" or not head.path.startswith(server.prefix):
         return _unknown(server)
     arguments = yield from _arguments(server, head)  # 3
@@ -93,10 +103,9 @@ def _reply(server: HttpServer, name: str, outcome: Outcome) -> Reply:
         case Hidden():
             return _unknown(server)
         case ScopeDenied(scope):
-            challenge = f'Bearer realm="{REALM}", error="insufficient_scope", scope="{scope}"'
             told = refusal(outcome, name, server.door.audience)
-            return problem(403, told, (("www-authenticate", challenge),))
-        case InputRequired() | Unfit():  # nobody to ask over HTTP, and no line that could say so
+            return problem(403, told, (challenge({"error": "insufficient_scope", "scope": scope}),))
+        case InputRequired() | Begun() | Unfit():  # nobody to ask over HTTP, and no line that could say so
             return problem(500, refused("X_INTERNAL", server.door.audience))
         case InvalidArguments() | PolicyDenied() | PolicyError() | Failed():
             return problem(_status(outcome), refusal(outcome, name, server.door.audience))

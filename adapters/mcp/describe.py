@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Final, Literal, cast
 
 from pydantic_core import to_json
 
+from ...kernel.boot import Declarations, build
 from ...kernel.catalog import Entry
-from ...kernel.declare import Icon
+from ...kernel.declare import Action, Icon, Registry
+from ...kernel.errors import BootError, fault
+from ...kernel.meta import TOOLS, resources_of
+from ...kernel.meta_text import render_catalog
 from ...kernel.view import Table
 
 LISTINGS: Final = 512
@@ -27,6 +31,22 @@ def hints(entry: Entry) -> dict[str, bool | str]:
             "idempotentHint": entry.idempotent,
         }
     return {**derived, **entry.annotations}
+
+
+def tool_from(action: Action, name: str | None = None) -> Entry:
+    """Return the tool that an app serves for a declaration; a hand-written one is given its name here.
+
+    ``tool_list_entry(tool_from(action))`` is its member of ``tools/list``, field for field.
+    Raises: BootError, with every fault of the declaration.
+    """
+    named = name or action.name
+    if action.mcp is None:
+        cause = f"`{named}` never declared `mcp=expose(...)`"
+        raise BootError([fault("X_MCP_TOOL_UNDECLARED", cause)])
+    built = build(Declarations("one tool", Registry(), tools={named: action}))
+    if built.faults:
+        raise BootError(built.faults)
+    return built.catalog.entries[0]
 
 
 def tool_list_entry(entry: Entry) -> dict[str, object]:
@@ -106,6 +126,7 @@ class Listing:
         self._entry = lru_cache(None)(_encoded)
         self.whole = lru_cache(LISTINGS)(self._whole)
         self.members = lru_cache(LISTINGS)(self._members)
+        self.catalog = lru_cache(LISTINGS)(_catalog)
 
     def _whole(self, table: Table, kind: Listed) -> bytes:
         """Return the JSON array of one list, in the order of names: what is hidden cannot show in it."""
@@ -117,6 +138,18 @@ class Listing:
         if kind == "tools" and table.meta:
             members |= self._constant
         return dict(sorted(members.items()))
+
+
+def constant_tools() -> Iterator[tuple[str, bytes]]:
+    """Yield the tools of the constant surface as their list has them."""
+    for each in TOOLS.values():
+        told = {"name": each.name, "description": each.description, "inputSchema": each.input.document}
+        yield each.name, to_json({**told, "annotations": each.hints})
+
+
+def _catalog(table: Table) -> bytes:
+    """Return the text of ``list_resources`` as a JSON string."""
+    return to_json(render_catalog(resources_of(table)))
 
 
 def array(members: Iterable[bytes]) -> bytes:

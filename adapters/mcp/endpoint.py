@@ -11,15 +11,18 @@ from pydantic_core import to_json
 from ...kernel.declare import Icon
 from ...kernel.errors import ErrorAudience, Refusal, refused
 from ...kernel.gates import Kernel
+from ...kernel.meta import catalog_of
+from ...kernel.meta_text import MetaResource
 from ...kernel.model import Principal
 from ...kernel.seal import Seal
 from ...kernel.strict_json import Json
 from ...kernel.view import View
 from ..wire import Door, Head, Reply
 from . import envelope
-from .describe import Listing, picture
+from .describe import Listing, constant_tools, picture
 from .envelope import Id, Message
 from .exchange import Exchange
+from .oauth import Protected
 from .paging import Pages
 from .revisions import INVALID_PARAMS, MODERN
 
@@ -61,7 +64,8 @@ class McpServer:
     seal: Seal
     instructions: Instructions = None
     page_size: int | None = None
-    listing: Listing = field(default_factory=Listing)
+    protected: Protected | None = None
+    listing: Listing = field(default_factory=lambda: Listing(constant_tools()))
     pages: Pages = field(init=False)
     meta: bytes = field(init=False)
 
@@ -75,13 +79,20 @@ class McpServer:
         """Whose fix an error tells."""
         return self.door.audience
 
+    def catalog(self, caller: Principal) -> tuple[MetaResource, ...] | None:
+        """Return what the constant surface serves to a caller; ``None`` for a caller of the flat one."""
+        return catalog_of(self.kernel.view_for(caller))
+
 
 _COMPLETE: Final = b',"resultType":"complete"'
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Request:
-    """One request of a known caller. ``streams`` says whether messages can precede its answer."""
+    """One request of a known caller.
+
+    ``streams`` says whether messages can precede its answer, ``meters`` whether it is counted.
+    """
 
     server: McpServer
     head: Head
@@ -89,6 +100,7 @@ class Request:
     id: Id
     who: Principal
     streams: bool
+    meters: bool = False
 
     @property
     def modern(self) -> bool:

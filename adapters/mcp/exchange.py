@@ -12,17 +12,19 @@ from typing import Final, cast
 
 from pydantic_core import to_json
 
-from ...kernel.asks import LEVELS, Ask, Capability, Given, Logged, Progress
+from ...kernel.asks import LEVELS, Ask, Capability, ElicitUrl, Given, Logged, Progress
 from ...kernel.catalog import Entry
+from ...kernel.line import TaskLine
 from ...kernel.model import Principal, Unfit
 from ...kernel.seal import Seal
 from ...kernel.strict_json import Json, loads
 from ..wire import Head
 from . import asking, mirror
-from .envelope import CAPABILITIES_KEY, LOG_LEVEL_KEY, Message
-from .revisions import MODERN
+from .envelope import CAPABILITIES_KEY, LOG_LEVEL_KEY, TASKS_KEY, Message
+from .revisions import LATEST_LEGACY, MODERN
 
 STATE_SECONDS: Final = 3_600
+NEEDS_TASKS: Final = f"extensions.{TASKS_KEY}"
 _PURPOSE: Final = "nonsuch request state"
 
 
@@ -32,20 +34,29 @@ class Exchange:
     In revision 2026-07-28 the client says in each request what it can be asked, and asking ends the
     round. In the older ones that is said once in ``initialize``, which a server without sessions does
     not remember: there a question is sent wherever a stream can carry it.
+    ``mirrored``: the schema of the called tool was published to the caller, with the headers it asks for.
     """
 
-    __slots__ = ("_done", "_head", "_message", "_modern", "_streams", "_who", "state")
+    __slots__ = ("_done", "_head", "_message", "_modern", "_streams", "_who", "mirrored", "state", "tasks")
 
     def __init__(self, head: Head, message: Message, who: Principal, *, streams: bool) -> None:
         self._head, self._message, self._who, self._streams = head, message, who, streams
         self._modern = message.revision is MODERN
         self._done = float("-inf")
         self.state: Json = None
+        self.mirrored = True
+        self.tasks: TaskLine | None = None
 
     @property
     def ends_with_client(self) -> bool:
         """Whether a client that leaves stops its request (2026-07-28, transports: it must)."""
         return self._modern
+
+    @property
+    def keeps_tasks(self) -> bool:
+        """Whether the client says, in this request, that it may be answered with a task."""
+        extensions = _capabilities(self._message).get("extensions")
+        return self._modern and isinstance(extensions, dict) and isinstance(extensions.get(TASKS_KEY), dict)
 
     # what comes before the arguments
 
@@ -53,20 +64,22 @@ class Exchange:
         """Return what this request lacks: mirrored headers that agree, capabilities that the tool needs."""
         if not self._modern:
             return None
-        cause = mirror.mismatch(entry, arguments, self._head.headers)
+        cause = mirror.mismatch(entry, arguments, self._head.headers) if self.mirrored else None
         if cause is not None:
             return Unfit(cause)
-        lacking = tuple(each for each in entry.needs if not self.can(each))
+        lacking: tuple[str, ...] = tuple(each for each in entry.needs if not self.can(each))
+        if entry.task == "required" and not self.keeps_tasks:
+            lacking = (*lacking, NEEDS_TASKS)
         return Unfit("the client does not declare what this tool asks of it", lacking) if lacking else None
 
     # what a handler says
 
     def progress(self, said: Progress) -> bytes | None:
-        """Return a progress notification with the client's own token, if it sent one; never a step back."""
+        """Return a progress notification with the client's own token, if it sent one; always a step on."""
         token = _meta(self._message).get("progressToken")
         if not self._streams or isinstance(token, bool) or not isinstance(token, (str, int)):
             return None
-        if said.done < self._done:
+        if said.done <= self._done:
             return None
         self._done = said.done
         params: dict[str, Json] = {"progressToken": token, "progress": said.done}
@@ -91,14 +104,23 @@ class Exchange:
     def can(self, capability: Capability) -> bool:
         """Whether the client can be asked this."""
         if not self._modern:
-            return self._streams
-        return isinstance(_capabilities(self._message).get(capability), dict)
+            old = self._message.revision is not LATEST_LEGACY
+            return self._streams and not (old and capability == "elicitation.url")
+        kind, _, mode = capability.partition(".")
+        held = _capabilities(self._message).get(kind)
+        if not isinstance(held, dict):
+            return False
+        return mode in held if mode else kind != "elicitation" or "form" in held or not held
 
     def ask(self, ident: str, ask: Ask) -> bytes | None:
         """Return the question as a request of its own; in 2026-07-28 there is no such request."""
         if self._modern:
             return None
-        return to_json({"jsonrpc": "2.0", "id": ident, **asking.request_of(ask)})
+        asked = asking.request_of(ask)
+        params = asked.get("params")
+        if isinstance(ask, ElicitUrl) and isinstance(params, dict):
+            params["elicitationId"] = ident  # of 2025-11-25 alone
+        return to_json({"jsonrpc": "2.0", "id": ident, **asked})
 
     def answered(self, key: str, ask: Ask) -> Given | None:
         """Return this round's answer under a key."""

@@ -12,6 +12,7 @@ from pydantic_core import to_json
 
 from ...kernel.strict_json import Json
 from .endpoint import Request
+from .envelope import TASKS_KEY
 from .revisions import MODERN, negotiated
 
 log: Final = logging.getLogger("nonsuch.mcp")
@@ -27,7 +28,9 @@ CAPABILITIES: Final[dict[str, Json]] = {
 
 def discover(request: Request) -> bytes:
     """Return the result of ``server/discover``."""
-    body: dict[str, Json] = {"supportedVersions": [MODERN.name], "capabilities": CAPABILITIES}
+    extensions: Json = {TASKS_KEY: {}}
+    capabilities: Json = {**CAPABILITIES, "extensions": extensions}
+    body: dict[str, Json] = {"supportedVersions": [MODERN.name], "capabilities": capabilities}
     return to_json({**body, **_instructions(request)})[:-1] + request.cached() + b"}"
 
 

@@ -6,7 +6,7 @@ change of what is hidden from it is none (MCP 2026-07-28, basic/patterns/subscri
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final, cast
@@ -16,8 +16,10 @@ from pydantic_core import to_json
 from ...kernel.model import Principal
 from ...kernel.steps import Change, ResolveToken, Returned, Steps, Watch, Write
 from ...kernel.strict_json import Json
+from ...kernel.tasks import Task
 from ...kernel.view import View
 from ..wire import Reply, bearer, facts_of
+from . import tasks
 from .describe import Listed
 from .endpoint import INFO_KEY, Request
 from .envelope import Id, result
@@ -40,11 +42,14 @@ class Wanted:
 
     lists: tuple[str, ...]
     uris: tuple[str, ...]
+    tasks: tuple[str, ...] = ()
 
-    def told(self) -> dict[str, Json]:
-        """Return the filter as it is acknowledged: every URI that was sent, visible or not."""
+    def told(self, tasks: Iterable[str]) -> dict[str, Json]:
+        """Return the filter as it is acknowledged: every URI that was sent, visible or not; these tasks."""
         body: dict[str, Json] = dict.fromkeys(self.lists, True)
-        return {**body, "resourceSubscriptions": list(self.uris)} if self.uris else body
+        if self.uris:
+            body["resourceSubscriptions"] = list(self.uris)
+        return {**body, "taskIds": list(tasks)} if self.tasks else body
 
 
 def listen(request: Request) -> Steps[Reply]:
@@ -54,27 +59,41 @@ def listen(request: Request) -> Steps[Reply]:
         return request.malformed("`notifications` must say what to listen for")
     if not request.streams:
         return request.malformed("a subscription needs an `Accept` that takes text/event-stream")
+    if wanted.tasks and not request.exchange().keeps_tasks:
+        return tasks.unkept(request)
     who: Principal | None = request.who
-    seen = yield from _changed(0)
-    lists = _lists(request, request.view())
-    yield Write(_told(request.id, _ACKNOWLEDGED, {"notifications": wanted.told()}))
+    seen = yield from _changed(0, {})
+    view = request.view()
+    lists = _lists(request, view)
+    known = yield from tasks.followed(request, view, wanted.tasks)
+    yield Write(_told(request.id, _ACKNOWLEDGED, {"notifications": wanted.told(known)}))
+    yield from _told_tasks(request, known)
     while seen is not None:
-        change = yield from _changed(seen.count)
+        change = yield from _changed(seen.count, tasks.unfinished(known))
         who = yield from _still(request)
         if change is None or who is None:
             break
         view = request.server.kernel.view_for(who)
-        fresh = _lists(request, view)
+        fresh = _lists(request, view) if change.count != seen.count else lists
         for message in _differing(request.id, wanted, lists, fresh):
             yield Write(message)
         for message in _updated(request.id, wanted, view, change):
             yield Write(message)
+        moved = yield from tasks.followed(request, view, change.tasks)
+        yield from _told_tasks(request, moved)
         lists, seen = fresh, change
+        known = {**{ident: task for ident, task in known.items() if ident not in change.tasks}, **moved}
     return result(request.id, _ended(request))
 
 
-def _changed(count: int) -> Steps[Change | None]:
-    answer = yield Watch(count)
+def _told_tasks(request: Request, moved: Mapping[str, Task]) -> Steps[None]:
+    """Send tasks as they are now, from the beginning: one that ended before anybody listened is told too."""
+    for task in moved.values():
+        yield Write(tasks.status(request, task, {SUBSCRIPTION_KEY: request.id}))
+
+
+def _changed(count: int, tasks: Mapping[str, int]) -> Steps[Change | None]:
+    answer = yield Watch(count, tasks)
     held = answer.value if isinstance(answer, Returned) else None
     return held if isinstance(held, Change) else None
 
@@ -99,7 +118,13 @@ def _wanted(held: Json) -> Wanted | None:
         return None
     if not all(isinstance(each, str) for each in uris) or not all(isinstance(each, bool) for each in flags):
         return None
-    return Wanted(tuple(n for n, on in zip(_LISTS, flags, strict=True) if on), tuple(cast("list[str]", uris)))
+    followed = held.get("taskIds", [])
+    if not isinstance(followed, list) or len(followed) > tasks.MAX_FOLLOWED:
+        return None
+    if not all(isinstance(each, str) for each in followed):
+        return None
+    lists = tuple(name for name, on in zip(_LISTS, flags, strict=True) if on)
+    return Wanted(lists, tuple(cast("list[str]", uris)), tuple(cast("list[str]", followed)))
 
 
 def _lists(request: Request, view: View) -> Lists:

@@ -14,6 +14,7 @@ from ...kernel.audit import MAX_NAME_CHARS
 from ...kernel.catalog import Entry
 from ...kernel.errors import Refusal, refusal, refused
 from ...kernel.model import (
+    Begun,
     Failed,
     Hidden,
     InputRequired,
@@ -26,7 +27,7 @@ from ...kernel.model import (
     Unfit,
 )
 from ...kernel.strict_json import Json
-from ..wire import REALM, Reply
+from ..wire import Reply, challenge
 from . import envelope
 from .endpoint import Request
 from .envelope import result
@@ -51,7 +52,7 @@ def answer(request: Request, name: str, entry: Entry | None, outcome: Outcome) -
             return unknown_tool(request, name)
         case InvalidArguments() | PolicyDenied() | PolicyError() | Failed():
             return result(request.id, _told(refusal(outcome, name, request.server.audience), request.tail()))
-        case ScopeDenied() | Unfit() | InputRequired():
+        case ScopeDenied() | Unfit() | InputRequired() | Begun():
             return refuse(request, name, outcome)
         case _:
             assert_never(outcome)
@@ -71,7 +72,7 @@ def refuse(request: Request, name: str, outcome: Outcome) -> Reply:
         case Failed(code):
             found = INTERNAL_ERROR if code in _OURS else INVALID_PARAMS
             return _error(request, found, refusal(outcome, name, request.server.audience))
-        case Ok() | Hidden() | InputRequired():
+        case Ok() | Hidden() | InputRequired() | Begun():
             return internal(request)
         case _:
             assert_never(outcome)
@@ -97,21 +98,23 @@ def _unfit(request: Request, name: str, outcome: Unfit) -> Reply:
     told = refusal(outcome, name, request.server.audience)
     if not outcome.needs:
         return _error(request, HEADER_MISMATCH, told, status=400)
-    needs: Json = {each: {} for each in outcome.needs}
+    needs: dict[str, Json] = {}
+    for kind, _, mode in (each.partition(".") for each in outcome.needs):
+        needs.setdefault(kind, {mode: {}} if mode else {})
     data: Json = {"code": told.code, "fix": told.fix, "requiredCapabilities": needs}
     return request.error(CAPABILITY_MISSING, told.cause, data, status=400)
 
 
 def _scope(request: Request, scope: str, told: Refusal) -> Reply:
     data: Json = {"code": told.code, "scope": scope, "fix": told.fix}
-    status = request.message.revision.scope_status
+    protected = request.server.protected
+    status = 403 if protected is not None else request.message.revision.scope_status
     reply = request.error(INVALID_REQUEST, told.cause, data, status=status)
-    if reply.status != 403:
+    if status != 403:
         return reply
-    challenge = (
-        f'Bearer realm="{REALM}", error="insufficient_scope", scope="{scope}", error_description="{told.fix}"'
-    )
-    return Reply(reply.status, reply.body, (("www-authenticate", challenge),))
+    needed = {"error": "insufficient_scope", "scope": scope, "error_description": told.fix}
+    where = {} if protected is None else {"resource_metadata": protected.metadata_url(request.head)}
+    return Reply(reply.status, reply.body, (challenge({**needed, **where}),))
 
 
 def _accepted(entry: Entry | None, json: bytes, meta: bytes) -> bytes:

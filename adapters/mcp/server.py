@@ -21,22 +21,25 @@ from ..wire import (
     event,
     media_type,
     preflight,
+    problem,
 )
-from . import completion, content, envelope, listen, tools
+from . import completion, content, envelope, listen, tasks, tools
 from .endpoint import McpServer, Request
 from .envelope import Message, Response, result
 from .introduce import discover, initialize
 from .listing import listed
+from .metering import limited, over, spent
+from .oauth import Protected
 from .revisions import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, MODERN
 
-__all__ = ["McpServer", "answer", "serve"]
+__all__ = ["McpServer", "answer", "described", "serve"]
 
 
 def serve(server: McpServer, head: Head) -> Steps[Reply]:
     """Answer one HTTP request.
 
     1. Host and Origin  2. method  3. authentication  4. media types  5. body  6. envelope and revision
-    7. RPC method, parameter shape  8. the view and the kernel's gates.
+    7. RPC method, parameter shape  8. the view, the rate, and the kernel's gates.
     """
     refusing = server.door.refuses(head)  # 1
     if refusing is not None:
@@ -45,9 +48,9 @@ def serve(server: McpServer, head: Head) -> Steps[Reply]:
         return preflight(head)
     if head.method != "POST":
         return Reply(405, headers=(("allow", "POST"),))
-    who = yield from authenticate(head, agents_only=True, audience=server.audience)  # 3
+    who = yield from authenticate(head, server.door, agents_only=True)  # 3
     if isinstance(who, Unauthenticated):
-        return _unauthenticated(head, who)
+        return _unauthenticated(server, head, who)
     takes_json, takes_stream = accepts_json(head), accepts_stream(head)
     refusal = _unread(server, head, acceptable=takes_json or takes_stream)  # 4
     if refusal is not None:
@@ -58,23 +61,49 @@ def serve(server: McpServer, head: Head) -> Steps[Reply]:
     message = envelope.read(head, body.value, server.door.limits, server.audience)  # 6
     if isinstance(message, Reply):
         return message
-    reply = yield from answer(server, head, message, who, streams=takes_stream)
+    reply = yield from answer(server, head, message, who, streams=takes_stream, meters=True)
     return reply if takes_json or reply.status != 200 else Reply(200, event(reply.body), media=STREAM_TYPE)
 
 
+def described(server: McpServer, protected: Protected, head: Head) -> Steps[Reply]:
+    """Answer a request for the metadata of a protected resource: for everybody, but for foreign hosts."""
+    refusing = server.door.refuses(head)
+    yield from ()
+    return problem(403, refusing) if refusing is not None else protected.document(head)
+
+
 def answer(
-    server: McpServer, head: Head, message: Message | Response, who: Principal, *, streams: bool
+    server: McpServer,
+    head: Head,
+    message: Message | Response,
+    who: Principal,
+    *,
+    streams: bool,
+    meters: bool = False,
 ) -> Steps[Reply]:
-    """Answer one message of a known caller, over whatever carries it."""
-    if isinstance(message, Response):
-        yield Deliver(str(message.id), who, message.result)
-        return Reply(202)
-    if message.id is None:
-        return Reply(202)
-    request = Request(server, head, message, message.id, who, streams)
+    """Answer one message of a known caller, over whatever carries it; ``meters`` counts it."""
+    if isinstance(message, Response) or message.id is None:
+        return (yield from _taken(server, head, message, who, meters=meters))
+    request = Request(server, head, message, message.id, who, streams, meters)
     if _meta_broken(message):
         return request.error(INVALID_PARAMS, "`_meta` must be an object")
+    if message.method != "tools/call":
+        refused = yield from limited(request, "read")
+        if refused is not None:
+            return refused
     return (yield from _dispatch(request, modern=message.revision is MODERN))
+
+
+def _taken(
+    server: McpServer, head: Head, message: Message | Response, who: Principal, *, meters: bool
+) -> Steps[Reply]:
+    """Take what has no answer: a client's own answer, or a notification."""
+    held = (yield from over(server, "read", who)) if meters else None
+    if held is not None:
+        return spent(server, None, envelope.spoken(head), held)
+    if isinstance(message, Response):
+        yield Deliver(str(message.id), who, message.result)
+    return Reply(202)
 
 
 def _dispatch(request: Request, *, modern: bool) -> Steps[Reply]:
@@ -105,6 +134,12 @@ def _of_era(request: Request, *, modern: bool) -> Steps[Reply]:
             return result(request.id, discover(request))
         case "subscriptions/listen" if modern:
             return (yield from listen.listen(request))
+        case "tasks/get" if modern:
+            return (yield from tasks.get(request))
+        case "tasks/update" if modern:
+            return (yield from tasks.update(request))
+        case "tasks/cancel" if modern:
+            return (yield from tasks.cancel(request))
         case "initialize" if not modern:
             return result(request.id, initialize(request))
         case "ping" if not modern:
@@ -133,10 +168,11 @@ def _unread(server: McpServer, head: Head, *, acceptable: bool) -> Reply | None:
     return None
 
 
-def _unauthenticated(head: Head, who: Unauthenticated) -> Reply:
+def _unauthenticated(server: McpServer, head: Head, who: Unauthenticated) -> Reply:
     code = INTERNAL_ERROR if who.status == 503 else INVALID_REQUEST
     reply = envelope.refusal(None, envelope.spoken(head), code, who.refusal, status=who.status)
-    return Reply(reply.status, reply.body, who.headers)
+    metadata = None if server.protected is None else server.protected.metadata_url(head)
+    return Reply(reply.status, reply.body, who.headers(metadata))
 
 
 def _protocol(head: Head, server: McpServer, status: int, cause: str) -> Reply:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from ...kernel.model import Call, InputRequired
+from functools import partial
+
+from ...kernel.meta import MANAGE, TOOLS
+from ...kernel.model import Begun, Call, InputRequired
 from ...kernel.steps import Steps
 from ..wire import Reply
+from . import meta, tasks
 from .endpoint import Request
+from .metering import class_of, limited
 from .refusals import answer
 from .revisions import INVALID_PARAMS
 from .rounds import another
@@ -21,7 +26,24 @@ def call(request: Request) -> Steps[Reply]:
     if not line.reopen(request.server.seal):
         return request.error(INVALID_PARAMS, "invalid requestState")
     view = request.view()  # 8
-    outcome = yield from request.server.kernel.invoke(view, Call(name, arguments, "mcp"), line)
+    asked = Call(name, arguments, "mcp")
+    if view.table.meta and name in TOOLS:
+        refused = None if name == MANAGE else (yield from limited(request, "read"))
+        if refused is not None:
+            return refused
+        stands_for = yield from meta.asked(request, view, name, arguments)
+        if isinstance(stands_for, Reply):
+            return stands_for
+        asked, line.mirrored = stands_for, False
+    group = asked.group
+    entry = view.find(asked.name, "mcp") if group is None else view.grouped(group, asked.name)
+    refused = yield from limited(request, class_of(entry))
+    if refused is not None:
+        return refused
+    line.tasks = tasks.spelled(request, partial(answer, request, asked.name, entry))
+    outcome = yield from request.server.kernel.invoke(view, asked, line)
+    if isinstance(outcome, Begun):
+        return tasks.created(request, outcome.task)
     if isinstance(outcome, InputRequired):
         return another(request, line, outcome)
-    return answer(request, name, view.find(name, "mcp"), outcome)
+    return answer(request, asked.name, entry, outcome)

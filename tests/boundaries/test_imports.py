@@ -30,16 +30,17 @@ KERNEL: Final = (
         "codes",
         "content",
         "asks",
+        "tasks",
         "model",
         "errors",
         "audit",
     ),
-    ("client", "declare", "shapes", "schema", "form", "signatures"),
+    ("client", "declare", "shapes", "schema", "form", "signatures", "listing", "meta_text"),
     ("catalog", "line", "steps"),
     ("boot_content", "boot", "compile", "cedar_text", "cedar", "cedar_parts", "places", "links"),
     ("policies", "attributes", "reading", "confinement", "own_types", "validation", "loader", "judge"),
-    ("view",),
-    ("gates",),
+    ("view", "meta"),
+    ("gates", "held"),
 )
 
 # The package, bottom first. What shares a line stands side by side, and neither imports the other.
@@ -60,8 +61,8 @@ TRANSLATES: Final = ("adapters/wire.py", "adapters/mcp/", "adapters/http/", "ada
 # The whole of what they take from outside. None of these modules acts when it is imported or called,
 # but for the names in ACTS: a clock, randomness, files, the console, an import that no test can read.
 DECIDING_STDLIB: Final = words(
-    "__future__ base64 binascii bisect codecs collections.abc dataclasses datetime decimal difflib enum functools"
-    " hashlib hmac inspect itertools json math pathlib re types typing urllib.parse uuid"
+    "__future__ base64 binascii bisect codecs collections.abc dataclasses datetime decimal difflib enum"
+    " functools hashlib hmac inspect itertools json math pathlib re types typing urllib.parse uuid"
 )
 TRANSLATING_STDLIB: Final = DECIDING_STDLIB | {"logging"}
 LIBRARIES: Final = frozenset({"pydantic", "pydantic.dataclasses", "pydantic.fields", "pydantic_core"})

@@ -15,8 +15,10 @@ from nonsuch import Agent, Registry, can, define_app_mcp, expose, grant
 from nonsuch.adapters.edge.run import Edge, Running
 from nonsuch.kernel.audit import AuthRefused
 from nonsuch.kernel.model import Ok
+from nonsuch.kernel.signatures import read_signature
 from nonsuch.kernel.steps import (
     Audit,
+    Deliver,
     Permit,
     Raised,
     ReadBody,
@@ -25,6 +27,8 @@ from nonsuch.kernel.steps import (
     Returned,
     Step,
     UnknownStep,
+    Watch,
+    Write,
 )
 
 from .sources import Tree, line_of, package
@@ -35,11 +39,14 @@ STARTS: Final = "adapters/edge/run.py"
 
 # Who may copy or fill in a frozen value, and which. A changed copy of a Permit would be a second maker.
 COPIES: Final = {
-    "kernel/boot.py": "a declared action, under the name that the app gives it",
+    "kernel/boot.py": "a declared action, under the name that the app gives it; an entry, in its group",
+    "kernel/boot_content.py": "an entry, with its place and completions",
+    "adapters/edge/prompts.py": "a declared prompt, with the function that reads its file",
     "kernel/model.py": "a principal, while it is built",
     "kernel/cedar.py": "a node of a policy, under our own id",
     "kernel/cedar_text.py": "a node of a policy, under our own id, its slots filled",
     "kernel/cedar_parts.py": "a node of a policy, with other conditions or an other id",
+    "adapters/analysis/parts.py": "what a part of a condition holds",
     "adapters/edge/audit.py": "an audit event, once hidden is told from absent",
 }
 COPIERS: Final = frozenset({"dataclasses", "dataclasses.replace", "copy", "pickle", "copyreg", "marshal"})
@@ -212,6 +219,15 @@ def test_the_gates_load_by_a_loader() -> None:
     assert loads == ["entry.resource.loader"]
 
 
+def test_the_gates_complete_by_a_completer() -> None:
+    """A ``Permit`` runs the entry's handler, or what completes an argument of it."""
+    calls = [node for node in ast.walk(ast.parse(package()[MAKES])) if isinstance(node, ast.Call)]
+    permits = [call for call in calls if ast.unparse(call.func) == "Permit"]
+    given = [(ast.unparse(call.args[0]), [ast.unparse(each) for each in call.args[5:]]) for call in permits]
+    assert given == [("entry", []), ("entry", ["completer.handler"])]
+    assert not any(call.keywords for call in permits)
+
+
 def test_nothing_copies_a_permit() -> None:
     assert no_changed_copy(package()) == []
 
@@ -229,9 +245,9 @@ def test_the_enforcement_point_starts_code_for_a_permit_or_a_load() -> None:
 
 
 def test_the_rules_read_the_gates_and_the_enforcement_point() -> None:
-    """One call in the gates, and code started in the edge: or the rules above would hold of an empty tree."""
+    """Calls in the gates, and code started in the edge: or the rules above would hold of an empty tree."""
     calls = [node for node in ast.walk(ast.parse(package()[MAKES])) if isinstance(node, ast.Call)]
-    assert [ast.unparse(each.func) for each in calls].count("Permit") == 1
+    assert [ast.unparse(each.func) for each in calls].count("Permit") == 2
     assert list(_starts(ast.parse(package()[STARTS])))
 
 
@@ -375,7 +391,8 @@ async def _no_body(_limit: int) -> bytes:
 def _look_alike(world: World) -> object:
     """Every field of a Permit, under its name, and not one."""
     names = [each.name for each in fields(Permit)]
-    kind = type("Permit", (), dict(zip(names, (world.entry, Given(), world.speaker, None), strict=True)))
+    held = (world.entry, Given(), world.speaker, None, None, world.entry.handler)
+    kind = type("Permit", (), {"handler": world.entry.handler, **dict(zip(names, held, strict=True))})
     return kind()
 
 
@@ -392,6 +409,9 @@ NOT_A_PERMIT: Final[dict[str, Callable[[World], object]]] = {
     "the audit step": lambda _: Audit(AuthRefused("no-token", 401, None, "/mcp")),
     "the token step": lambda _: ResolveToken("token", FACTS),
     "the body step": lambda _: ReadBody(10),
+    "the delivery step": lambda world: Deliver("id", world.speaker, {}),
+    "a message without a stream": lambda _: Write(b"{}"),
+    "a watch without a stream": lambda _: Watch(0),
     "a look-alike": _look_alike,
     "an unknown step": lambda world: Approve(world.entry, Given()),
     "the class itself": lambda _: Permit,
@@ -404,7 +424,7 @@ NOT_A_PERMIT: Final[dict[str, Callable[[World], object]]] = {
     "nothing": lambda _: None,
     "true": lambda _: True,
 }
-KNOWN: Final = ("the audit step", "the token step", "the body step")
+KNOWN: Final = ("the audit step", "the token step", "the body step", "the delivery step")
 
 
 @pytest.mark.parametrize("name", NOT_A_PERMIT)
@@ -422,6 +442,18 @@ def test_a_permit_runs_its_handler_once() -> None:
     world = World()
     assert world.answer(Permit(world.entry, Given(), world.speaker, None)) == Returned("given")
     assert world.ran == ["given"]
+
+
+def test_a_permit_to_complete_runs_the_completer_alone() -> None:
+    world = World()
+    completer = read_signature(completions)[0]
+    permit = Permit(world.entry, Given(), world.speaker, None, None, completer)
+    assert world.answer(permit) == Returned(["given"])
+    assert world.ran == []
+
+
+def completions() -> list[str]:
+    return ["given"]
 
 
 def test_the_gates_make_the_permit_of_an_allowed_call_and_of_no_other() -> None:

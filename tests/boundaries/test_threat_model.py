@@ -71,6 +71,8 @@ GOOD: Final[Files] = {
     "kernel/cedar.py": "LIMIT: int = 1\ndef decide(): ...\nclass Engine:\n    def ask(self): ...\n",
     "tests/test_cedar.py": TEST,
     "tests/mutants/table.py": 'ALL = (_mutant("M01", "shows M03"), Mutant("late", "late"), other("M02"))\n',
+    "tests/mutants/policy_table.py": 'ALL = (mutant("anyone-lost", "shows M04"),)\n',
+    "tests/mutants/mutant.py": 'NONE = mutant("M05", "no table")\n',
     "lock": "",
 }
 
@@ -104,7 +106,8 @@ def source_of_test(text: str) -> Files:
         row('tests = ["tests/test_cedar.py::test_it_denies", ', "tests = [", OPEN),
         row('["M01"]', "[]"),
         row('["M01"]', '["late"]'),
-        {"tests/mutants/table.py": None},
+        row('["M01"]', '["M01", "anyone-lost"]'),
+        {"tests/mutants/table.py": None, "tests/mutants/policy_table.py": None},
         source_of_test(f"class TestCedar:\n    {TEST.splitlines()[0]}\n{TEST}"),
         source_of_test(
             f"@pytest.mark.parametrize('error', ERRORS)\nasync {TEST}\n@pytest.mark.skip\ndef test_b(): ..."
@@ -245,11 +248,19 @@ BROKEN: Final[dict[str, tuple[Mapping[str, str | None], list[str]]]] = {
     ),
     "a mutant that nobody made": (
         row("M01", "M02"),
-        ["NS-DEC-001: mutant `M02` is not in tests/mutants/table.py"],
+        ["NS-DEC-001: mutant `M02` is in no table of tests/mutants"],
     ),
     "a mutant that a text mentions": (
         row("M01", "M03"),
-        ["NS-DEC-001: mutant `M03` is not in tests/mutants/table.py"],
+        ["NS-DEC-001: mutant `M03` is in no table of tests/mutants"],
+    ),
+    "a mutant of no table": (
+        row("M01", "M05"),
+        ["NS-DEC-001: mutant `M05` is in no table of tests/mutants"],
+    ),
+    "a mutant whose table is gone": (
+        {"tests/mutants/table.py": None},
+        ["NS-DEC-001: mutant `M01` is in no table of tests/mutants"],
     ),
     "a key that is missing": (
         row('asset = "every forbid policy"\n', ""),

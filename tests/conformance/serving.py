@@ -15,8 +15,7 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 import uvicorn
 
-import nonsuch
-from nonsuch import App, asgi
+from nonsuch import App, asgi, wsgi
 
 from .environment import ROOT
 from .fixture import TOKEN, app
@@ -100,7 +99,7 @@ def serve_wsgi(served_app: App, listening: socket.socket) -> None:
     server.socket = listening
     server.server_name, server.server_port = listening.getsockname()
     server.setup_environ()
-    server.set_app(wsgi_gateway(nonsuch.wsgi(served_app)))
+    server.set_app(wsgi_gateway(wsgi(served_app)))
     server.serve_forever()
 
 

@@ -35,8 +35,15 @@ class Check:
     message: str
 
 
-Results = Mapping[str, Sequence[Check]]
-"""The checks by scenario, in the order they ran."""
+@dataclass(frozen=True, slots=True)
+class Results:
+    """The checks by scenario, in the order they ran, and the suite's own verdict.
+
+    The verdict leaves out what a requirement set runs without scoring it: extensions, say.
+    """
+
+    checks: Mapping[str, Sequence[Check]]
+    conforms: bool
 
 
 def run(url: str, leg: str) -> Results:
@@ -60,19 +67,20 @@ def run(url: str, leg: str) -> Results:
         scenarios = STARTED.findall(done.stdout)
         if not scenarios:
             raise RuntimeError(f"no scenario ran: {(done.stdout + done.stderr)[-2000:]}")
-        return {each: _checks(Path(written), each) for each in scenarios}
+        checks = {each: _checks(Path(written), each) for each in scenarios}
+        return Results(checks, done.returncode == 0)
 
 
 def passed(results: Results) -> int:
     """How many checks succeeded."""
-    return sum(each.status == "SUCCESS" for checks in results.values() for each in checks)
+    return sum(each.status == "SUCCESS" for checks in results.checks.values() for each in checks)
 
 
 def remarks(results: Results) -> list[tuple[str, str, str]]:
     """Everything that is neither a success nor a mere note: scenario, check and status, in order."""
     return sorted(
         (scenario, each.id, each.status)
-        for scenario, checks in results.items()
+        for scenario, checks in results.checks.items()
         for each in checks
         if each.status not in UNREMARKABLE
     )
@@ -82,7 +90,7 @@ def told(results: Results) -> str:
     """Say every remark with the suite's reason, one a line."""
     return "\n".join(
         f"{each.status} {scenario} {each.id}: {each.message}"
-        for scenario, checks in results.items()
+        for scenario, checks in results.checks.items()
         for each in checks
         if each.status not in UNREMARKABLE
     )

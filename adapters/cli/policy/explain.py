@@ -13,7 +13,7 @@ from ...analysis.condition_text import Join
 from ...analysis.explain import Explainer, Explanation
 from ...analysis.parts import Condition
 from ...analysis.witness import Considered, Verdict
-from ..caller import entry_of, facts, known, names, principal, record
+from ..caller import SURFACE, entry_of, facts, known, names, principal, record
 from ..options import ASKED, Asked
 from ..render import FINDINGS, FINE, Result, effect
 from .sentences import LEGEND, lines
@@ -52,7 +52,9 @@ def explain(
     who = principal(roles, held, org, human=human)
     arguments, entry = record("--input", input), entry_of(catalog, tool)
     loaded = facts(entry, facts_)
-    found = Explainer(catalog, rules.base, rules.policies).explain(who, Call(tool, arguments, "mcp"), loaded)
+    found = Explainer(catalog, rules.base, rules.policies).explain(
+        who, Call(tool, arguments, SURFACE), loaded
+    )
     told = tell(found, who, catalog)
     assumed = scopes is None and not human and bool(catalog.scopes)
 

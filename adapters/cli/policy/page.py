@@ -15,6 +15,12 @@ from .who import named
 
 _PACKAGE: Final = __name__.rpartition(".")[0]
 _TEMPLATE: Final = "who.html.j2"
+_MEANINGS: Final = {
+    "always": "visible, and every call is permitted",
+    "depends": "visible, and more than the role decides whether a call is permitted",
+    "never": "visible, and no call is permitted",
+    "hidden": "the tool does not exist for this role",
+}
 
 
 def page(app: str, found: Matrix, *, human: bool) -> str:
@@ -31,7 +37,8 @@ def page(app: str, found: Matrix, *, human: bool) -> str:
         callers="people in a session" if human else "agents that act for a person of the same role",
         roles=[named(role) for role in found.roles],
         rows=rows,
-        counts={word: words.count(word) for word in ("always", "depends", "never", "hidden")},
+        maybe=any(each.sees.answer == "depends" for each in found.cells.values()),
+        legend={word: (words.count(word), meaning) for word, meaning in _MEANINGS.items()},
         book=book.rules,
     )
 

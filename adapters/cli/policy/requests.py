@@ -19,6 +19,7 @@ from ....kernel.cedar_text import Policy
 from ....kernel.model import Call, Human, Principal
 from ....kernel.schema import InputBroken, Invalid
 from ....kernel.strict_json import Json
+from ..caller import SURFACE
 
 Schema = Mapping[str, Any]
 _LITERAL: Final = re.compile(r'(::)?"((?:[^"\\]|\\.)*)"|(?<![\w.])(\d+)(?!\w)')
@@ -97,7 +98,7 @@ class Maker:
             facts = model.model_validate(held) if model is not None and held is not None else None
         except (InputBroken, ValidationError):
             return None
-        call = Call(self._entry.name, arguments, "mcp")
+        call = Call(self._entry.name, arguments, SURFACE)
         return Request(principal, call, facts, held, model is not None)
 
     def smaller(self, request: Request) -> Iterator[Request]:

@@ -25,7 +25,7 @@ from ....kernel.catalog import Catalog
 from ....kernel.model import Agent, Call, Human, Principal, PrincipalInvalid
 from ....kernel.strict_json import Json
 from ...analysis.attempts import UNLOADED, Facts
-from ..caller import entry_of, facts_from, known, misfits
+from ..caller import SURFACE, entry_of, facts_from, known, misfits
 from ..render import Refused
 from .files import Unreadable, load
 
@@ -192,7 +192,7 @@ def _case(
         facts: Facts = facts_from(entry, cast("Json", row.facts)) if given else UNLOADED
     except (Refused, PrincipalInvalid) as refusal:
         return Broken(where, refusal.cause if isinstance(refusal, Refused) else str(refusal))
-    call = Call(row.tool, cast("dict[str, Json]", row.input), "mcp")
+    call = Call(row.tool, cast("dict[str, Json]", row.input), SURFACE)
     return Case(where, row.name or f"row {index + 1}", principal, call, facts, row)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ....kernel.catalog import Catalog, Entry
 from ....kernel.declare import EVERYONE
 from ....kernel.model import Agent, Principal
+from ....kernel.schema import Invalid
 from ...analysis.explain import Explanation
 from ...analysis.witness import Considered, Verdict
 from ..caller import skeleton
@@ -73,7 +74,9 @@ def _hidden(found: Explanation, entry: Entry, who: Principal, catalog: Catalog) 
 
 
 def _roles_of(who: Principal) -> str:
-    return f"the role{'s' if len(who.roles) > 1 else ''} {words(sorted(who.roles))}" if who.roles else "no role"
+    return (
+        f"the role{'s' if len(who.roles) > 1 else ''} {words(sorted(who.roles))}" if who.roles else "no role"
+    )
 
 
 def _audience(entry: Entry, catalog: Catalog) -> str:
@@ -116,6 +119,19 @@ def _scope(found: Explanation, entry: Entry, who: Principal) -> Told:
 
 def _arguments(found: Explanation, entry: Entry) -> Told:
     issues = tuple(str(each) for each in found.attempt.issues)
+    if found.attempt.outcome == "failed":
+        return Told(
+            f"FAILED: a validator in the input of `{entry.name}` raised (X_INTERNAL), so no policy was asked.",
+            (),
+            ("let it raise `ValueError` for what it refuses",),
+        )
+    if not isinstance(entry.input.parse(found.call.arguments), Invalid):
+        return Told(
+            f"INVALID ARGUMENTS: the schema of `{entry.name}` is satisfied, but a policy about it reads what"
+            " no policy can hold (X_INPUT_INVALID).",
+            (*issues, "the argument is bounded because a policy reads it: one that none reads is not"),
+            ("correct the named fields of `--input`", "or bound them in the schema of the action"),
+        )
     return Told(
         f"INVALID ARGUMENTS: the input does not satisfy the schema of `{entry.name}` (X_INPUT_INVALID), so no"
         " policy was asked.",
@@ -209,11 +225,11 @@ def _why(refused: Verdict, entry: Entry) -> Iterator[str]:
     for each in forbids:
         yield f"{named(each)} forbids it{because(each.conditions)}"
     for each in erred:
-        broken = next(part for part in each.conditions if part.reached and part.holds == "error")
+        broken = next(part for part in each.conditions if part.holds == "error")
         yield f"{named(each)} cannot be evaluated, which denies: {sentence(broken)}"
     if any(each.holds == "true" for each in permits):
-        if forbids:
-            yield "a policy would permit it, but one that forbids always wins"
+        winner = "one that forbids always wins" if forbids else "one that cannot be evaluated always denies"
+        yield f"a policy would permit it, but {winner}"
         return
     if not permits:
         yield f"no policy is about `{entry.permission}`, and what nothing permits is denied"

@@ -127,13 +127,16 @@ def atoms(tree: Tree) -> Iterator[Atom]:
             yield from atoms(each)
 
 
+JOINS: Final[tuple[Literal["&&", "||", "!"] | None, ...]] = (None, "&&", "||", "!")
+
+
 @st.composite
 def trees(draw: st.DrawFn, kinds: tuple[Kind, ...], depth: int = 3) -> Tree:
     count = iter(range(10, 1000))
 
     def tree(depth: int) -> Tree:
-        join = draw(st.sampled_from(("atom", "&&", "||", "!") if depth else ("atom",)))
-        if join == "atom":
+        join = draw(st.sampled_from(JOINS)) if depth else None
+        if join is None:
             return Atom(next(count), draw(st.sampled_from(kinds)))
         width = 1 if join == "!" else draw(st.integers(2, 3))
         return Node(join, tuple(tree(depth - 1) for _ in range(width)))

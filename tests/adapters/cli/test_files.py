@@ -34,7 +34,7 @@ def copied(desk: Desk) -> Path:
 
 
 def test_the_demos_policies_have_no_fault(desk: Desk) -> None:
-    assert desk.json("check") == {"faults": [], "warnings": [], "policies": 22}
+    assert desk.json("check") == {"faults": [], "warnings": [], "policies": 24}
 
 
 def test_every_fault_of_a_directory_has_its_place(desk: Desk, copied: Path) -> None:
@@ -83,7 +83,9 @@ def test_formatting_keeps_comments_modes_and_meaning(desk: Desk) -> None:
         "// tail 1",
         "// tail 2",
     ]
-    assert str(cedar.policy_set(cedar_text.parse(after, "f"))) == str(cedar.policy_set(cedar_text.parse(UGLY, "f")))
+    assert str(cedar.policy_set(cedar_text.parse(after, "f"))) == str(
+        cedar.policy_set(cedar_text.parse(UGLY, "f"))
+    )
     assert stat.S_IMODE(file.stat().st_mode) == 0o640
     assert desk.json("fmt", "a.cedar", "--check")["files"] == [{"path": "a.cedar", "state": "formatted"}]
     assert [each.name for each in desk.at.iterdir() if each.suffix != ".toml"] == ["a.cedar"]
@@ -131,7 +133,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_other(
 
 def test_every_policy_is_shown_as_text_with_its_place(desk: Desk) -> None:
     shown = desk.json("show")["policies"]
-    assert len(shown) == 22
+    assert len(shown) == 24
     assert {each["gate"] for each in shown} == {"visibility", "scope", "policy"}
     for each in shown:
         parsed = cedar_text.parse(each["text"], "shown")

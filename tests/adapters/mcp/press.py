@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from pydantic import BaseModel, Field
 
@@ -13,14 +13,22 @@ from nonsuch import (
     ActionError,
     Agent,
     App,
+    Completing,
     Context,
+    Embedded,
     Human,
+    Icon,
+    Image,
+    Link,
+    Message,
     Registry,
     RequestFacts,
     can,
     define_app_mcp,
     expose,
     grant,
+    prompt,
+    resource,
     tool,
 )
 
@@ -131,6 +139,145 @@ def purgePosts() -> Purged:
     return Purged(purged=2)
 
 
+# resources and prompts
+
+STYLE: Final = "Write short sentences.\n"
+LOGO: Final = b"\x89PNG\x00\xff"
+
+
+class Masthead(BaseModel):
+    editor: str
+    founded: int | None = None
+
+
+class PostUri(BaseModel):
+    postId: str = Field(max_length=8)
+
+
+class DraftUri(BaseModel):
+    path: str
+
+
+class Review(BaseModel):
+    tone: Literal["kind", "harsh"] = Field(description="How to say it")
+    postId: str | None = Field(default=None, title="Post")
+
+
+def style() -> str:
+    RAN.append("style")
+    return STYLE
+
+
+def logo() -> bytes:
+    RAN.append("logo")
+    return LOGO
+
+
+def masthead(ctx: Context[None]) -> Masthead:
+    RAN.append("masthead")
+    return Masthead(editor=ctx.principal.id)
+
+
+def ledger() -> list[int]:
+    RAN.append("ledger")
+    return [1, 2]
+
+
+def safe() -> str:
+    RAN.append("safe")
+    return "never reached"
+
+
+def post(input: PostUri) -> PostRow:
+    RAN.append("post")
+    if input.postId == "broken":
+        raise RuntimeError("the password is hunter2")
+    found = next((row for row in ROWS if row.id == input.postId), None)
+    if found is None:
+        raise ActionError("X_POST_GONE", "the post was taken down", "restore it", "read another one")
+    return found
+
+
+def draft(input: DraftUri) -> str:
+    RAN.append("draft")
+    return f"draft of {input.path}"
+
+
+def drafts(given: Completing, ctx: Context[None]) -> list[str]:
+    RAN.append("drafts")
+    return [f"{given.value}{at}" for at in range(101)]
+
+
+def topics(given: Completing) -> list[str]:
+    RAN.append("topics")
+    if given.value == "broken":
+        raise RuntimeError("the password is hunter2")
+    return [f"{given.value} in {given.arguments.get('language', 'any language')}"]
+
+
+def review(input: Review) -> list[Message]:
+    """Every kind of message."""
+    RAN.append("review")
+    return [
+        Message("user", f"Review {input.postId or 'a post'} in a {input.tone} tone."),
+        Message("assistant", Image(LOGO, "image/png")),
+        Message("user", Embedded("press://style", STYLE, "text/plain")),
+        Message("user", Embedded("press://logo", LOGO, "image/png")),
+        Message("user", Link("press://style", "style", mime_type="text/plain")),
+    ]
+
+
+def motto(ctx: Context[None]) -> str:
+    RAN.append("motto")
+    return f"All the news, {ctx.principal.id}"
+
+
+def payroll() -> Message:
+    RAN.append("payroll")
+    return Message("user", "Pay everybody.")
+
+
+ICON: Final = Icon("https://desk.example/icon.png", "image/png", ["48x48"])
+RESOURCES: Final = (
+    resource(
+        "press://style",
+        "style",
+        "House style",
+        style,
+        mime_type="text/plain",
+        title="Style",
+        icons=[ICON],
+        annotations={"audience": ["assistant"], "priority": 0.5},
+    ),
+    resource("press://logo", "logo", "The logo", logo, mime_type="image/png"),
+    resource("press://masthead", "masthead", "Who makes the press", masthead),
+    resource("press://ledger", "ledger", "Money", ledger, visible_to=["editor"], scope="admin:seats"),
+    resource("press://safe", "safe", "Nobody's", safe, visible_to=["editor"], policy="seats:read"),
+    resource("press://posts/{postId}", "post", "One post", post, complete={"postId": ["p1", "p2", "q1"]}),
+    resource(
+        "press://drafts/{+path}",
+        "draft",
+        "One draft",
+        draft,
+        mime_type="text/plain",
+        visible_to=["editor"],
+        complete={"path": drafts},
+    ),
+)
+PROMPTS: Final = (
+    prompt(
+        Path(__file__).parent / "prompts" / "headline.v2.md",
+        description="A headline",
+        title="Headline",
+        icons=[Icon("data:image/png;base64,AA==")],
+        complete={"topic": topics, "language": ["Dutch", "English", "German", "Greek"]},
+    ),
+    prompt(review, description="A review of a post", scope="posts:read"),
+    prompt(motto, description="The motto"),
+    prompt(payroll, description="The payroll", visible_to=["editor"], policy="seats:read"),
+)
+
+
 def principal(described: Mapping[str, Any]) -> Agent | Human:
     """Return the caller that a description stands for."""
     roles = frozenset(described["roles"])
@@ -162,6 +309,8 @@ def press() -> App:
                 "Seats in use", seat_report, policy="seats:read", destructive=False, visible_to=["editor"]
             )
         },
+        resources=RESOURCES,
+        prompts=PROMPTS,
         scopes=DESCRIBED["scopes"],
         roles=DESCRIBED["roles"],
         grants=[

@@ -9,6 +9,9 @@ from typing import Any, cast
 import pytest
 from mcp_types.methods import validate_server_result
 
+from nonsuch.kernel.catalog import Entry
+
+from .asking import LEGACY, MODERN, REVISIONS
 from .press import DESCRIBED, press
 from .vectors import Case, cases_of
 from .wire import in_process, sans_io
@@ -56,18 +59,35 @@ def result_of(case: Case) -> Mapping[str, Any]:
 
 
 def test_the_vectors_hold_a_result_of_every_method_in_every_revision() -> None:
-    methods = {"tools/list", "tools/call", "ping", "server/discover", "initialize"}
-    legacy = {(method, revision) for revision in ("2025-06-18", "2025-11-25") for method in methods}
-    modern = {(method, "2026-07-28") for method in ("tools/list", "tools/call", "server/discover")}
-    served = legacy - {("server/discover", "2025-06-18"), ("server/discover", "2025-11-25")} | modern
+    always = """tools/list tools/call resources/list resources/templates/list resources/read prompts/list prompts/get
+    completion/complete""".split()
+    older = "initialize ping logging/setLevel resources/subscribe resources/unsubscribe".split()
+    served = {(method, revision) for revision in REVISIONS for method in always}
+    served |= {(method, revision) for revision in LEGACY for method in older}
+    served |= {("server/discover", MODERN)}
     assert {(case.method, case.revision) for case in VALIDATED} == served
 
 
 def test_the_app_is_the_described_one() -> None:
     entries = {entry.name: entry for entry in APP.kernel.catalog.entries}
     assert {name for name, entry in entries.items() if entry.exposed} == set(DESCRIBED["tools"])
-    assert {name for name, entry in entries.items() if not entry.exposed} == set(DESCRIBED["notTools"])
+    content = {f"{kind}/{name}": each for kind in ("resources", "prompts") for name, each in DESCRIBED[kind].items()}
+    assert {name for name, entry in entries.items() if not entry.exposed} == {*DESCRIBED["notTools"], *content}
     for name, described in {**DESCRIBED["tools"], **DESCRIBED["notTools"]}.items():
         assert entries[name].path == described.get("path", "")
         assert described["permission"].startswith(entries[name].permission)
         assert entries[name].title == described.get("title")
+    for name, described in content.items():
+        as_described(entries[name], described)
+
+
+def as_described(entry: Entry, described: Mapping[str, Any]) -> None:
+    """Assert that a resource or a prompt is the one that the vectors describe."""
+    assert described.get("permission", entry.permission).startswith(entry.permission)
+    assert ("permission" in described) is not entry.permission.startswith("nonsuch:")
+    assert (entry.title, entry.scope) == (described.get("title"), described.get("scope"))
+    assert (entry.audience == "everyone") is ("visibleTo" not in described)
+    assert len(entry.icons) == described.get("icons", 0)
+    assert described.get("completes", {}).keys() <= entry.completers.keys()
+    if entry.place is not None:
+        assert (entry.place.uri, entry.place.mime_type) == (described["uri"], described["mimeType"])

@@ -14,13 +14,15 @@ from typing import Any, Final, TypeVar
 from nonsuch import App, Context, asgi
 from nonsuch.adapters.http import invoke as http
 from nonsuch.adapters.mcp import server as mcp
-from nonsuch.adapters.wire import Head, Reply
+from nonsuch.adapters.wire import STREAM_HEADERS, Head, Reply, cross_origin, event
 from nonsuch.kernel.signatures import Handler
 from nonsuch.kernel.steps import (
     Answer as StepAnswer,
 )
 from nonsuch.kernel.steps import (
     Audit,
+    Change,
+    Deliver,
     Load,
     Permit,
     Raised,
@@ -29,6 +31,8 @@ from nonsuch.kernel.steps import (
     Returned,
     Step,
     Steps,
+    Watch,
+    Write,
 )
 
 T = TypeVar("T")
@@ -66,25 +70,30 @@ def sans_io(app: App, request: Request) -> Answer:
         folded[key] = f"{folded[key]}, {value}" if key in folded else value
     head = Head(request.method, request.path, folded, "127.0.0.1")
     steps: Steps[Reply]
-    if request.path in (app.path, f"{app.path}/"):
-        steps = mcp.serve(app.mcp, head)
-    else:
-        steps = http.serve(app.http, head)
-    reply = _driven(steps, app, request.body)
-    return Answer(reply.status, frozenset(reply.all_headers()), reply.body)
+    is_mcp = request.path in (app.path, f"{app.path}/")
+    steps = mcp.serve(app.mcp, head) if is_mcp else http.serve(app.http, head)
+    written: list[bytes] = []
+    reply = _driven(steps, app, request.body, written)
+    shared = cross_origin(head) if is_mcp and app.mcp.door.refuses(head) is None else ()
+    if written:
+        body = b"".join(map(event, [*written, *([reply.body] if reply.body else [])]))
+        return Answer(200, frozenset((*STREAM_HEADERS, *shared)), body)
+    return Answer(reply.status, frozenset((*reply.all_headers(), *shared)), reply.body)
 
 
-def _driven(steps: Steps[T], app: App, body: bytes) -> T:
+def _driven(steps: Steps[T], app: App, body: bytes, written: list[bytes]) -> T:
     answer: StepAnswer | None = None
     try:
         while True:
-            answer = _answered(steps.send(answer), app, body)  # type: ignore[arg-type]  # None starts it
+            step = steps.send(answer)  # type: ignore[arg-type]  # None starts it
+            answer = _answered(step, app, body, written)
     except StopIteration as done:
         value: T = done.value
         return value
 
 
-def _answered(step: Step, app: App, body: bytes) -> StepAnswer:
+def _answered(step: Step, app: App, body: bytes, written: list[bytes]) -> StepAnswer:
+    """A server that closes at once: whoever watches is told that nothing changed."""
     match step:
         case ResolveToken(token, facts):
             assert app.resolve_token is not None
@@ -96,9 +105,14 @@ def _answered(step: Step, app: App, body: bytes) -> StepAnswer:
             return Returned(body if len(body) <= limit else None)
         case Load(loader, given, principal):
             return _ran(loader, given, Context(principal, None, None, NOW))
-        case Permit(entry, given, principal, resource):
-            return _ran(entry.handler, given, Context(principal, resource, None, NOW))
-        case Audit():
+        case Permit(_, given, principal, resource):
+            return _ran(step.handler, given, Context(principal, resource, None, NOW))
+        case Write(message):
+            written.append(message)
+            return Returned(None)
+        case Watch(0):
+            return Returned(Change(1, frozenset()))
+        case Watch() | Deliver() | Audit():
             return Returned(None)
 
 
@@ -129,7 +143,7 @@ def in_process(app: App, request: Request, chunk: int | None = None) -> Answer:
     return Answer(
         start["status"],
         frozenset((name.decode().lower(), value.decode("latin-1")) for name, value in start["headers"]),
-        b"".join(each["body"] for each in rest),
+        b"".join(each.get("body", b"") for each in rest),
     )
 
 

@@ -1,0 +1,49 @@
+"""Which surface of an app a request is for, and what lets a page of another origin read the answer.
+
+Knows no server protocol: every door asks here, so that one request has one answer.
+"""
+
+from __future__ import annotations
+
+from ...kernel.errors import BootError, fault
+from ...kernel.steps import Steps
+from ..http import invoke as http
+from ..mcp import server as mcp
+from ..wire import Head, Reply, cross_origin
+from .app import App
+
+
+def mounted(app: App) -> None:
+    """Raises: BootError, when an app that is to be served over HTTP cannot tell who calls."""
+    if app.resolve_token is None:
+        raise BootError([fault("X_MCP_APP_UNMOUNTED", f"`{app.name}` has no `resolve_token`")])
+
+
+def route(app: App, head: Head) -> Steps[Reply]:
+    """Return the steps of one request: MCP at the app's path, with or without a slash, else an action.
+
+    The document about a protected resource is at its well-known place (RFC 9728 3.1), without a token.
+    """
+    if _is_mcp(app, head):
+        return mcp.serve(app.mcp, head)
+    protected = app.mcp.protected
+    if protected is not None and protected.serves(head.path, root=True):
+        return mcp.described(app.mcp, protected, head)
+    return http.serve(app.http, head)
+
+
+def shared(app: App, head: Head) -> tuple[tuple[str, str], ...]:
+    """Return the headers that let a page read the answer; the actions' pages are their host's matter."""
+    if "origin" not in head.headers:
+        return ()
+    return cross_origin(head) if _is_mcp(app, head) and app.mcp.door.refuses(head) is None else ()
+
+
+def beyond(announced: str, limit: int) -> bool:
+    """Whether a body is announced as longer than what is read; what is no number announces nothing."""
+    return announced.isdecimal() and (len(announced) > 18 or int(announced) > limit)
+
+
+def _is_mcp(app: App, head: Head) -> bool:
+    """An app whose path is `/` is asked for without one where it is mounted under a prefix."""
+    return head.path.removesuffix("/") == app.path.removesuffix("/")
