@@ -43,6 +43,7 @@ review: .venv/.ready  ## properties and fuzzing at full depth; the Cedar corpus 
 lock: .venv/.ready  ## write the locks again; ARGS=--upgrade takes newer versions
 	@$(COMPILE) --all-extras --group dev --output-file requirements.lock pyproject.toml
 	@$(COMPILE) --output-file $(CONFORMANCE)/mcp1.lock $(CONFORMANCE)/mcp1.in
+	@$(COMPILE) --output-file $(CONFORMANCE)/mcp2.lock $(CONFORMANCE)/mcp2.in
 	@cd $(CONFORMANCE) && PATH="$(CURDIR)/$(BIN):$$PATH" npm install --package-lock-only --silent
 	@# npm copies funding addresses into the lock: an install needs the hashes only
 	@$(BIN)/python -c '$(STRIP_FUNDING)' $(CONFORMANCE)/package-lock.json

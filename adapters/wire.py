@@ -57,6 +57,8 @@ class Reply:
 
     def all_headers(self) -> tuple[tuple[str, str], ...]:
         """Return the headers to send, with the content's type and length."""
+        if self.status == 204:  # RFC 9110 8.6: no length there
+            return self.headers
         length = ("content-length", str(len(self.body)))
         typed = (("content-type", self.media), length) if self.body else (length,)
         return (*typed, *self.headers)

@@ -109,7 +109,8 @@ _BLOCKS: Final = frozenset(get_args(Content))
 def is_content(annotation: Any) -> bool:
     """Whether a handler's return annotation is content: a block, several kinds of them, or a list of them."""
     if get_origin(annotation) in (list, tuple):
-        return all(each is Ellipsis or is_content(each) for each in get_args(annotation))
+        kinds = [each for each in get_args(annotation) if each is not Ellipsis]
+        return bool(kinds) and all(is_content(each) for each in kinds)
     if get_origin(annotation) in (Union, types.UnionType):
         return all(is_content(each) for each in get_args(annotation))
-    return annotation in _BLOCKS
+    return isinstance(annotation, type) and annotation in _BLOCKS

@@ -15,6 +15,7 @@ from pydantic import BaseModel
 from .schema import JsonSchema, SchemaRefused, checker
 
 FORMS: Final = 256
+_JOINING: Final = ("anyOf", "$ref")
 _PLAIN: Final = frozenset({"string", "number", "integer", "boolean", "array"})
 
 
@@ -40,11 +41,12 @@ def form_of(schema: type[BaseModel] | Mapping[str, Any]) -> Form:
 @lru_cache(FORMS)
 def _modelled(model: type[BaseModel]) -> Form:
     whole = model.model_json_schema()
+    if "properties" not in whole:
+        raise SchemaRefused("a form has fields of its own")
     defs = cast("dict[str, JsonSchema]", whole.get("$defs", {}))
-    held = cast("dict[str, JsonSchema]", whole.get("properties", {}))
     document: JsonSchema = {
         "type": "object",
-        "properties": {name: _plain(name, each, defs) for name, each in held.items()},
+        "properties": {name: _plain(name, each, defs) for name, each in whole["properties"].items()},
     }
     if "required" in whole:
         document["required"] = whole["required"]
@@ -55,11 +57,22 @@ def _plain(name: str, held: JsonSchema, defs: Mapping[str, JsonSchema]) -> JsonS
     """Return a field without references and without null: an optional field is one that may be left out."""
     options = [each for each in cast("list[JsonSchema]", held.get("anyOf", [])) if each.get("type") != "null"]
     inner = options[0] if len(options) == 1 else held
-    target = str(inner.get("$ref", "")).removeprefix("#/$defs/")
-    own = {key: value for key, value in held.items() if key not in ("anyOf", "$ref")}
-    field = {**defs.get(target, {}), **{k: v for k, v in inner.items() if k not in ("anyOf", "$ref")}, **own}
+    own = {key: value for key, value in held.items() if key not in _JOINING}
+    field = {**_resolved(inner, defs), **own}
     if field.get("default", "") is None:
         del field["default"]
-    if field.get("type") not in _PLAIN:
+    if field.get("type") == "array":
+        field["items"] = _resolved(cast(JsonSchema, field.get("items", {})), defs)
+    if field.get("type") not in _PLAIN or (field["type"] == "array" and not _choices(field["items"])):
         raise SchemaRefused(f"`{name}` is no plain field: a form has text, numbers, yes or no, and choices")
     return field
+
+
+def _resolved(held: JsonSchema, defs: Mapping[str, JsonSchema]) -> JsonSchema:
+    target = str(held.get("$ref", "")).removeprefix("#/$defs/")
+    return {**defs.get(target, {}), **{key: value for key, value in held.items() if key not in _JOINING}}
+
+
+def _choices(items: JsonSchema) -> bool:
+    """Whether the items of an array are words to choose from."""
+    return items.get("type") == "string" and "enum" in items

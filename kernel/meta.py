@@ -160,8 +160,13 @@ TOOLS: Final[Mapping[str, MetaTool]] = {
 # what a call of one of them comes to
 
 
-def managed(arguments: Mapping[str, Json]) -> Call | Invalid:
-    """Return the call that ``manage_resource`` stands for; its ``params`` are for the action to judge."""
+def asked_for(name: str, arguments: Mapping[str, Json]) -> Call | tuple[str, ...] | Invalid:
+    """Return the call that ``manage_resource`` stands for, or the resources that a reading tool names."""
+    return _managed(arguments) if name == MANAGE else _named(name, arguments)
+
+
+def _managed(arguments: Mapping[str, Json]) -> Call | Invalid:
+    """What the action takes is for the action to judge: here ``params`` is an object, whatever it holds."""
     params = arguments.get("params", {})
     shape = {**arguments, "params": {}} if isinstance(params, dict) else arguments
     given = TOOLS[MANAGE].input.parse(shape)
@@ -171,8 +176,7 @@ def managed(arguments: Mapping[str, Json]) -> Call | Invalid:
     return Call(action, cast("dict[str, Json]", params), "mcp", resource)
 
 
-def asked_for(name: str, arguments: Mapping[str, Json]) -> tuple[str, ...] | Invalid:
-    """Return the resources that a call of ``list_resources`` (none) or ``describe_resource`` names."""
+def _named(name: str, arguments: Mapping[str, Json]) -> tuple[str, ...] | Invalid:
     given = TOOLS[name].input.parse(arguments)
     if isinstance(given, Invalid):
         return given

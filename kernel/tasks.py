@@ -107,55 +107,55 @@ class Task:
         return round((self.expires - self.created) / timedelta(milliseconds=1))
 
 
-def begun(ident: str, owner: str, tool: str, now: datetime, limits: TaskLimits) -> Task:
+def begun(ident: str, owner: str, tool: str, at: datetime, limits: TaskLimits) -> Task:
     """Return a new task."""
-    expires = now + timedelta(seconds=limits.ttl_seconds)
-    lease = now + timedelta(seconds=limits.lease_seconds)
+    expires = at + timedelta(seconds=limits.ttl_seconds)
+    lease = at + timedelta(seconds=limits.lease_seconds)
     poll_ms = max(1, round(limits.poll_seconds * 1_000))
-    return Task(ident, owner, tool, "working", now, now, expires, lease, poll_ms)
+    return Task(ident, owner, tool, "working", at, at, expires, lease, poll_ms)
 
 
-def asked(task: Task, now: datetime, asks: Mapping[str, Json]) -> Task | None:
+def asked(task: Task, at: datetime, asks: Mapping[str, Json]) -> Task | None:
     """Return the task that waits for these answers too."""
-    return _moved(task, "input_required", now, asks={**task.asks, **asks}) if asks else None
+    return _moved(task, "input_required", at, asks={**task.asks, **asks}) if asks else None
 
 
-def answered(task: Task, now: datetime, answers: Mapping[str, Json]) -> Task | None:
+def answered(task: Task, at: datetime, answers: Mapping[str, Json]) -> Task | None:
     """Return the task with those of the answers that it waits for; nothing, if it waits for none of them."""
     fresh = {key: answer for key, answer in answers.items() if key in task.asks}
     if not fresh:
         return None
     asks = {key: ask for key, ask in task.asks.items() if key not in fresh}
     status: Status = "input_required" if asks else "working"
-    return _moved(task, status, now, asks=asks, answers={**task.answers, **fresh})
+    return _moved(task, status, at, asks=asks, answers={**task.answers, **fresh})
 
 
-def taken(task: Task, now: datetime, keys: Collection[str]) -> Task | None:
+def taken(task: Task, at: datetime, keys: Collection[str]) -> Task | None:
     """Return the task without the answers that its handler has taken."""
     kept = {key: answer for key, answer in task.answers.items() if key not in keys}
     return _moved(task, task.status, task.updated, answers=kept) if len(kept) < len(task.answers) else None
 
 
-def noted(task: Task, now: datetime, message: str) -> Task | None:
+def noted(task: Task, at: datetime, message: str) -> Task | None:
     """Return the task with a word on how it is doing."""
-    return _moved(task, task.status, now, message=message[:MAX_MESSAGE_CHARS])
+    return _moved(task, task.status, at, message=_short(message))
 
 
-def ended(task: Task, now: datetime, ending: Ending) -> Task | None:
+def ended(task: Task, at: datetime, ending: Ending) -> Task | None:
     """Return the task at its end: it keeps what came of it, and nothing that was asked."""
     return _moved(
-        task, ending.status, now, asks={}, answers={}, body=ending.body, message=_short(ending.message)
+        task, ending.status, at, asks={}, answers={}, body=ending.body, message=_short(ending.message)
     )
 
 
-def cancelled(task: Task, now: datetime) -> Task | None:
+def cancelled(task: Task, at: datetime) -> Task | None:
     """Return the task as its caller gave it up."""
-    return ended(task, now, Ending("cancelled", message="cancelled by its caller"))
+    return ended(task, at, Ending("cancelled", message="cancelled by its caller"))
 
 
-def lapsed(task: Task, now: datetime) -> Task | None:
+def lapsed(task: Task, at: datetime) -> Task | None:
     """Return the failed task of a process that has been silent for too long; nothing, if it is not one."""
-    return ended(task, task.lease, Ending("failed", message=STOPPED)) if task.lease <= now else None
+    return ended(task, task.lease, Ending("failed", message=STOPPED)) if task.lease <= at else None
 
 
 def fingerprint(ident: str) -> str:
@@ -164,11 +164,12 @@ def fingerprint(ident: str) -> str:
 
 
 def _short(message: str | None) -> str | None:
-    return None if message is None else message[:MAX_MESSAGE_CHARS]
+    """Half a surrogate pair could be sent to nobody."""
+    return None if message is None else message[:MAX_MESSAGE_CHARS].encode("utf-8", "replace").decode()
 
 
-def _moved(task: Task, status: Status, now: datetime, **changed: Any) -> Task | None:
+def _moved(task: Task, status: Status, at: datetime, **changed: Any) -> Task | None:
     if status not in TRANSITIONS[task.status]:
         return None
-    updated = max(now, task.updated)  # clocks of two processes may disagree
+    updated = max(at, task.updated)  # clocks of two processes may disagree
     return replace(task, status=status, updated=updated, version=task.version + 1, **changed)

@@ -14,6 +14,7 @@ from urllib.parse import unquote_to_bytes
 MAX_URI_CHARS: Final = 2_048
 MAX_VARIABLES: Final = 8
 _EXPRESSION: Final = re.compile(r"\{(\+?)([A-Za-z_][A-Za-z0-9_]*)\}")
+_SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*:")
 _ABSOLUTE: Final = re.compile(r"[a-z][a-z0-9+.-]*:[\x21-\x7e]*")
 
 
@@ -35,7 +36,7 @@ class UriTemplate:
     def __post_init__(self) -> None:
         names = tuple(name for _, name in _EXPRESSION.findall(self.text))
         rest = _EXPRESSION.sub("x", self.text)
-        if not _ABSOLUTE.fullmatch(rest) or "{" in rest or "}" in rest:
+        if not _ABSOLUTE.fullmatch(rest) or "{" in rest or "}" in rest or not _SCHEME.match(self.text):
             raise TemplateRefused("takes `{name}` and `{+name}` in an absolute URI, and nothing else")
         if len(set(names)) != len(names) or len(names) > MAX_VARIABLES:
             raise TemplateRefused(f"names a variable twice, or more than {MAX_VARIABLES}")
@@ -66,11 +67,21 @@ def is_uri(text: str) -> bool:
 
 
 def _pattern(text: str) -> str:
+    """Return the pattern of a template. A variable ends where what stands behind it first begins.
+
+    There is one way to read a URI and no way back, so a hostile one costs what its length costs.
+    """
     parts: list[str] = []
     at = 0
-    for each in _EXPRESSION.finditer(text):
+    found = list(_EXPRESSION.finditer(text))
+    for each, after in zip(found, [*found[1:], None], strict=True):
         reserved, name = each.groups()
         any_of = r"[\x21-\x7e]" if reserved else r"[^/?#\x00-\x20\x7f-\U0010ffff]"
-        parts += [re.escape(text[at : each.start()]), f"(?P<{name}>{any_of}+)"]
+        behind = "" if after is None else f"(?!{re.escape(text[each.end() : after.start()])})"
+        parts += [re.escape(text[at : each.start()]), f"(?P<{name}>{_all_of(behind, any_of, after)})"]
         at = each.end()
     return "".join([*parts, re.escape(text[at:])])
+
+
+def _all_of(behind: str, any_of: str, after: object) -> str:
+    return f"{any_of}+" if after is None else f"(?>(?:{behind}{any_of})+)"

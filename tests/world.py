@@ -277,7 +277,9 @@ def build(world: World) -> App:
             policies_dir=directory,
             on_audit=world.audit.append,
             surface="flat" if world.grouped is None else "meta",
-            groups={name: group(f"What {name} holds", tools) for name, tools in (world.grouped or {}).items()},
+            groups={
+                name: group(f"What {name} holds", tools) for name, tools in (world.grouped or {}).items()
+            },
         )
 
 

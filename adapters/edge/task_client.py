@@ -6,7 +6,9 @@ Knows no store: what it says and asks goes into the task through its work.
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Awaitable, Mapping
+from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
@@ -24,6 +26,11 @@ class Work(Protocol):
     @property
     def begun(self) -> bool:
         """Whether it is a task by now."""
+        ...
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended, or nobody wants it any more."""
         ...
 
     async def hand_over(self) -> None:
@@ -87,7 +94,7 @@ class TaskClient:
         if not self.work.begun:
             return await self.front.ask(asks, state)
         kinds: dict[Capability, None] = {needed(each): None for each in asks.values()}
-        lacking = tuple(each for each in kinds if not self.can(each))
+        lacking: tuple[Capability, ...] = tuple(each for each in kinds if not self.can(each))
         if lacking:
             raise Incapable(lacking)
         names = {key: self._unused(key) for key in asks}
@@ -114,4 +121,8 @@ class TaskClient:
 
         Raises: concurrent.futures.CancelledError, when nobody wants the task any more.
         """
+        if self.work.over:
+            if inspect.iscoroutine(work):
+                work.close()  # nobody will await it
+            raise CancelledError
         return asyncio.run_coroutine_threadsafe(self.work.unless_stopped(work), self.loop).result()

@@ -66,7 +66,7 @@ class TaskWork:
         self._host, self._step, self._labour = host, step, labour
         self._handing, self.handed = asyncio.Lock(), asyncio.Event()
         self._stopped, self._news = asyncio.Event(), asyncio.Event()
-        self._over, self._seen = False, 0
+        self._seen = 0
         self._note: str | None = None
         self._noted = float("-inf")
         self.task: Task | None = None
@@ -85,6 +85,11 @@ class TaskWork:
     def begun(self) -> bool:
         """Whether it is a task by now."""
         return self.task is not None
+
+    @property
+    def over(self) -> bool:
+        """Whether it has ended, or nobody wants it any more."""
+        return self._stopped.is_set()
 
     async def begin(self) -> bool:
         """Become a task, if it is none; false, when there is no room."""
@@ -113,7 +118,6 @@ class TaskWork:
                 raise
             answer = Raised(stopped)
         finally:
-            self._over = True
             self._stopped.set()
         if self.task is not None:
             await self._conclude(answer, self.task)

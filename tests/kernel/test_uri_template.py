@@ -131,7 +131,6 @@ REFUSED = {
     "t:// {a}": "takes `{name}` and `{+name}` in an absolute URI, and nothing else",
     "t://\u00fc/{a}": "takes `{name}` and `{+name}` in an absolute URI, and nothing else",
     "{a}": "takes `{name}` and `{+name}` in an absolute URI, and nothing else",
-    "{a}://x": "takes `{name}` and `{+name}` in an absolute URI, and nothing else",
     "/x/{a}": "takes `{name}` and `{+name}` in an absolute URI, and nothing else",
     "T://{a}": "takes `{name}` and `{+name}` in an absolute URI, and nothing else",
     "t://{a}/{a}": "names a variable twice, or more than 8",

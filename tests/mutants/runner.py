@@ -22,11 +22,13 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from ..properties import shelf
 from ..properties import test_a_broken_policy_refuses_the_whole_set as broken
+from ..properties import test_a_hidden_group_is_an_absent_group as hidden_group
 from ..properties import test_a_reload_is_whole as reload
 from ..properties import test_a_slice_answers_as_the_whole_set as sliced
 from ..properties import test_agent_within_human as within
 from ..properties import test_an_agents_permit_is_its_humans as permits
 from ..properties import test_hidden_and_absent_leave_one_trace as one_trace
+from ..properties import test_manage_is_the_flat_call as manage
 from ..properties import test_no_memo_answers_another_question as memo
 from ..properties import test_no_value_escapes_its_type as typed
 from ..properties import test_one_judge as one_judge
@@ -141,6 +143,16 @@ def _traced(count: Counted) -> None:
     one_trace.over_http(HIDDEN_NAMES[:3], ("edit", "view"), one_trace.SHAPES[:2])
 
 
+def _grouped(count: Counted) -> None:
+    count.examples += 1
+    hidden_group.walk()
+
+
+def _managed(count: Counted) -> None:
+    count.examples += 1
+    manage.walk()
+
+
 def _headed(count: Counted) -> None:
     count.examples += 1
     sliced.test_every_head_is_found_by_everyone_who_satisfies_it()
@@ -179,6 +191,8 @@ PROPERTIES: Final = (
     Property("hidden is absent, walked", _walked),
     Property("one judge, walked", _judged),
     Property("one trace", _traced),
+    Property("a hidden group is absent", _grouped),
+    Property("manage is the flat call", _managed),
     Property("every head is found", _headed),
     Property("a broken set is refused", _refused),
     Property("a revoked grant is refused", _revoked),

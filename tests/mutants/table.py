@@ -120,6 +120,48 @@ MUTANTS: Final = (
         ),
     ),
     _mutant(
+        "M18",
+        "a resource of hidden tools alone is listed empty",
+        (
+            "kernel.view:Viewer._build",
+            "groups = _grouped(tools if meta else {})",
+            "groups = dict.fromkeys(self._catalog.groups, {}) | _grouped(tools) if meta else {}",
+        ),
+        first="a hidden group is absent",
+    ),
+    _mutant(
+        "M19",
+        "a resource of hidden tools alone is described as no unknown name",
+        (
+            "adapters.mcp.meta:told",
+            "_described(view, name, given)",
+            "_described(view, name, tuple(each for each in given if each in view.table.groups "
+            "or each not in request.server.kernel.catalog.groups))",
+        ),
+        first="a hidden group is absent",
+    ),
+    _mutant(
+        "M20",
+        "the right pair of a hidden tool and its resource is forbidden, any other unknown",
+        (
+            _INVOKE,
+            _MISS,
+            f"{_MISS} if (call.group, call.name) not in {{(each.group, each.name) for each in "
+            'self.catalog.entries if each.group} else ScopeDenied("vault")',
+        ),
+        first="a hidden group is absent",
+    ),
+    _mutant(
+        "M21",
+        "an action is run whatever resource it is asked of",
+        (
+            "kernel.view:View.grouped",
+            "return self.table.groups.get(group, _NO_TOOLS).get(name)",
+            "return next((held[name] for held in self.table.groups.values() if name in held), None)",
+        ),
+        first="manage is the flat call",
+    ),
+    _mutant(
         "M22",
         "a name is found whatever its case",
         (

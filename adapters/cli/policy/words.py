@@ -121,7 +121,7 @@ def _arguments(found: Explanation, entry: Entry) -> Told:
     issues = tuple(str(each) for each in found.attempt.issues)
     if found.attempt.outcome == "failed":
         return Told(
-            f"FAILED: a validator in the input of `{entry.name}` raised (X_INTERNAL), so no policy was asked.",
+            f"FAILED: a validator in the input of `{entry.name}` raised (X_INTERNAL): no policy was asked.",
             (),
             ("let it raise `ValueError` for what it refuses",),
         )

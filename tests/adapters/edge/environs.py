@@ -9,6 +9,7 @@ import threading
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from socketserver import ThreadingMixIn
 from typing import Any
 from urllib.parse import quote
@@ -105,7 +106,7 @@ class Asking:
 
     def part(self) -> bytes:
         """Take the next part."""
-        part = next(self._parts)
+        part: bytes = next(self._parts)
         self.answered.parts.append(part)
         return part
 
@@ -177,9 +178,8 @@ def posted(path: str, headers: Iterable[tuple[str, str]], body: bytes, *, method
 
 
 def connected(address: tuple[str, int]) -> socket.socket:
-    """Connect, with little patience and a small buffer."""
+    """Connect, with little patience."""
     client = socket.socket()
-    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     client.settimeout(PATIENCE)
     client.connect(address)
     return client
@@ -187,10 +187,7 @@ def connected(address: tuple[str, int]) -> socket.socket:
 
 def received(client: socket.socket) -> tuple[int, dict[str, str], bytes]:
     """Read until the server closes, and return status, headers and body."""
-    raw = b""
-    while chunk := client.recv(65_536):
-        raw += chunk
-    return parsed(raw)
+    return parsed(b"".join(iter(partial(client.recv, 65_536), b"")))
 
 
 def parsed(raw: bytes) -> tuple[int, dict[str, str], bytes]:

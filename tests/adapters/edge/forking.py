@@ -29,15 +29,24 @@ def main() -> None:
     door = wsgi(desk.app)
     if sys.argv[1] == "warm":
         answered(door, 1)
-    children = [pid for pid in (os.fork() for _ in range(CHILDREN)) if pid]
-    if len(children) < CHILDREN:  # a child of this process, or of its first child
-        children = []
+    children = forked()
     told = [answered(door, 3) for _ in range(3)]
     door.close()
     statuses = [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in children]
     line = {"told": told, "lifespans": desk.lifespans, "children": statuses}
     os.write(1, json.dumps(line).encode() + b"\n")
     os._exit(0)
+
+
+def forked() -> list[int]:
+    """Fork, and return the children; a child has none."""
+    children = list[int]()
+    for _ in range(CHILDREN):
+        child = os.fork()
+        if not child:
+            return []
+        children.append(child)
+    return children
 
 
 def answered(door: object, to: int) -> list[object]:

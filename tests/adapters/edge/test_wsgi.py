@@ -8,6 +8,7 @@ import threading
 from collections.abc import AsyncGenerator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, Final
 from wsgiref.util import shift_path_info
 from wsgiref.validate import validator
@@ -16,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nonsuch import App, BootError, asgi, wsgi
+from nonsuch import App, BootError, asgi, oauth, wsgi
 from nonsuch.adapters.edge import run
 from nonsuch.adapters.edge.environ import head_of
 from nonsuch.adapters.edge.wsgi import Wsgi
@@ -99,6 +100,25 @@ def until(done: Callable[[], bool]) -> None:
 # One request has one answer
 
 
+def test_a_challenge_and_the_document_it_leads_to_are_those_of_asgi() -> None:
+    app = Desk().build(oauth=oauth(["https://issuer.example"]), lifespan=None)
+    door = wsgi(app)
+    well_known = "/.well-known/oauth-protected-resource"
+    for method, path in (
+        ("GET", well_known),
+        ("GET", f"{well_known}/mcp"),
+        ("POST", "/mcp"),
+        ("PUT", well_known),
+    ):
+        alike = in_process(app, Request(method, path, (HOST, TYPED), b""))
+        assert through(door, method, path, (HOST, TYPED)) == alike
+    assert "https://localhost/mcp" in asked(door, "GET", well_known, [HOST], **HTTPS).body.decode()
+    door.close()
+
+
+HTTPS: Final = {"wsgi.url_scheme": "https"}
+
+
 def named(case: Case) -> str:
     return case.name
 
@@ -134,7 +154,7 @@ LIKELY: Final[dict[str, list[str]]] = {
     "Access-Control-Request-Headers": ["authorization, mcp-param-x", "cookie"],
     "X-Other": ["1"],
 }
-# Content-Type twice is the server's to fold, and servers differ: see test_a_head_is_read_from_its_environment.
+# A repeated Content-Type is the server's to fold, and servers differ.
 HEADER: Final = st.sampled_from(list(LIKELY)).flatmap(
     lambda name: st.tuples(st.just(name), st.one_of(st.sampled_from(LIKELY[name]), VALUES))
 )
@@ -210,9 +230,9 @@ def test_a_head_is_read_from_its_environment() -> None:
     )
     del environ["CONTENT_LENGTH"]
     more = {"CONTENT_TYPE": "", "HTTP_CONTENT_TYPE": "lie", "HTTP_CONTENT_LENGTH": "7", "HTTPS": "on"}
-    assert head_of({**environ, **more}, 3) == Head(
-        "GET", "/p\u00e9\ufffd", {"x-one": "a,b", "y": "\xe9"}, "::1", 3
-    )
+    headers = {"x-one": "a,b", "y": "\xe9"}
+    assert head_of({**environ, **more}, 3) == Head("GET", "/p\u00e9\ufffd", headers, "::1", "http", 3)
+    assert head_of({**environ, "wsgi.url_scheme": "https"}).scheme == "https"
     assert head_of({"REQUEST_METHOD": "GET"}) == Head("GET", "", {}, None)
 
 
@@ -267,7 +287,7 @@ def test_under_a_mount_of_starlette_mcp_is_below_it(path: str, target: str) -> N
     from starlette.applications import Starlette
     from starlette.routing import Mount
 
-    mounted = Starlette(routes=[Mount("/agents", asgi(Desk().build(path=path, lifespan=None)))])  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  # its scope is a MutableMapping
+    mounted = Starlette(routes=[Mount("/agents", asgi(Desk().build(path=path, lifespan=None)))])
     assert asyncio.run(over_asgi(mounted, target)) == (200, PONG)
 
 
@@ -405,7 +425,7 @@ def test_a_lifespan_that_fails_is_told_to_everybody_alike_and_tried_again(
         yield "the desk"
 
     door = wsgi(desk.build(lifespan=lifespan))
-    known, unknown = (asked(door, *request) for request in (rpc(message("ping")), ("GET", "/", [])))
+    known, unknown = asked(door, *rpc(message("ping"))), asked(door, "GET", "/")
     assert known.status == unknown.status == 503
     assert known.body == unknown.body
     assert json.loads(known.body)["code"] == "X_INTERNAL"
@@ -532,9 +552,10 @@ def test_a_subscription_rests_tells_and_ends_with_its_client(
     asking = streaming(door, message("subscriptions/listen", {"notifications": wanted}, modern=True))
     assert asking.part() == b": \n\n"
     asked(door, *rpc(call("toggle")))
-    told = [part for part in (asking.part() for _ in range(2)) if part != b": \n\n"]
-    until(lambda: bool(told.append(asking.part())) or len([e for e in told if e != b": \n\n"]) >= 2)
-    methods = [each["method"] for each in events(b"".join(told))]
+    told = list[Any]()
+    while len(told) < 2:
+        told += events(asking.part())
+    methods = [each["method"] for each in told]
     assert methods == ["notifications/tools/list_changed", "notifications/resources/updated"]
     assert under_way(door) == 1
     asking.leave()
@@ -621,6 +642,6 @@ def test_plain_handlers_run_beside_each_other_in_as_many_threads_as_there_are_re
     app: App = served(declared(meet), "meet")
     door = wsgi(app)
     with ThreadPoolExecutor(40) as pool:
-        answers = list(pool.map(lambda _: asked(door, *rpc(call("meet"))), range(40)))
-    assert {b'"text":"met"' in each.body for each in answers} == {True}
+        answers = list(pool.map(partial(asked, door), *zip(*[rpc(call("meet"))] * 40, strict=True)))
+    assert [b'"text":"met"' in each.body for each in answers] == [True] * 40
     door.close()

@@ -156,10 +156,10 @@ def test_every_forked_process_enters_the_lifespan_itself(when: str, before: list
     )
     assert (done.returncode, done.stderr) == (0, "")
     lines = [json.loads(line) for line in done.stdout.splitlines()]
-    assert len(lines) == 4
+    assert len(lines) == 3
     assert {json.dumps(line["told"]) for line in lines} == {json.dumps(lines[0]["told"])}
     assert lines[0]["told"][0][0][0] == 200
     parent = lines[-1]
     assert parent["children"] == [0, 0]
     assert parent["lifespans"] == ["entered", "left"]
-    assert [each["lifespans"] for each in lines[:-1]] == [[*before, "entered", "left"]] * 3
+    assert [each["lifespans"] for each in lines[:-1]] == [[*before, "entered", "left"]] * 2
