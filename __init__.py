@@ -7,6 +7,7 @@ from .adapters.edge.limits import MemoryRateStore, RateStore
 from .adapters.edge.postgres.grants import postgres_grants
 from .adapters.edge.reload import Reloaded, reload_policies
 from .adapters.edge.run import Open, OpenSync
+from .adapters.edge.stdio import serve_stdio, serve_stdio_async
 from .adapters.edge.wsgi import wsgi
 from .adapters.mcp.budget import (
     McpSurface,
@@ -99,6 +100,8 @@ __all__ = [
     "reload_policies",
     "render_catalog",
     "resource",
+    "serve_stdio",
+    "serve_stdio_async",
     "tool",
     "tool_from",
     "tool_list_entry",

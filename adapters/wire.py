@@ -20,7 +20,7 @@ from ..kernel.meter import PASSES, RateClass, Verdict, address_key, key_of
 from ..kernel.meter import Limits as RateLimits
 from ..kernel.model import Agent, Human, Principal
 from ..kernel.steps import Audit, RequestFacts, ResolveToken, Returned, Steps, TakeToken
-from ..kernel.strict_json import Limits
+from ..kernel.strict_json import Json, Limits
 
 BODY_LIMIT: Final = 1_048_576
 MEMO: Final = 256
@@ -31,11 +31,22 @@ _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 @dataclass(frozen=True, slots=True)
+class Connection:
+    """What a connection without headers remembers of its client: what the older revisions say only once."""
+
+    version: str | None = None
+    capabilities: Mapping[str, Json] = field(default_factory=dict[str, Json])
+    level: str = "debug"
+    uris: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class Head:
     """A request before its body.
 
     ``headers`` has lower-case names; a repeated header arrives joined with a comma (RFC 9110 5.3),
-    so that it equals no single value. ``received`` is when, in seconds since 1970.
+    so that it equals no single value. ``received`` is when, in seconds since 1970. ``connection`` is
+    there where no headers are: then nothing mirrors the body.
     """
 
     method: str
@@ -44,6 +55,13 @@ class Head:
     address: str | None = None
     scheme: str = "http"
     received: float = 0.0
+    connection: Connection | None = None
+
+    @property
+    def version(self) -> str | None:
+        """The protocol's version as it is known before the body: a header, or what was negotiated."""
+        held = self.connection
+        return self.headers.get("mcp-protocol-version") if held is None else held.version
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +90,15 @@ STREAM_HEADERS: Final = (
 
 
 def event(message: bytes) -> bytes:
-    """Return one server-sent event around a JSON message (HTML, 9.2.6).
+    """Return one server-sent event around a JSON message (HTML, 9.2.6)."""
+    return b"event: message\ndata: %b\n\n" % one_line(message)
 
-    Line ends of other alphabets are escaped, because some readers split lines there.
-    """
+
+def one_line(message: bytes) -> bytes:
+    """Return a JSON message with the line ends of other alphabets escaped: some readers split lines there."""
     for char, escape in _LINE_ENDS:
         message = message.replace(char, escape)
-    return b"event: message\ndata: %b\n\n" % message
+    return message
 
 
 def last_event(reply: Reply) -> bytes:

@@ -15,6 +15,7 @@ from .cedar_text import Policy, mentions, nodes, reads
 
 Path = tuple[str, ...]
 
+_ANY: Final = pst.ScopeAny()
 _ILL_TYPED: Final = pst.When(pst.BinaryOp("less", pst.StringLit(""), pst.LongLit(0)))
 
 
@@ -64,10 +65,10 @@ def unless_false(policy: Policy) -> Policy:
 
 
 def tests(policy: Policy) -> Iterator[tuple[Path, Policy]]:
-    """Yield what each ``has`` asks for, with the policy of that condition alone."""
+    """Yield what each ``has`` asks for, with a policy of that condition alone, whoever acts on whatever."""
     for node in nodes(policy.node.clauses):
         if isinstance(node, pst.HasAttr):
-            alone = replace(policy.node, clauses=(pst.When(node),))
+            alone = replace(policy.node, principal=_ANY, resource=_ANY, clauses=(pst.When(node),))
             yield (*path(node.base), *node.attrs), replace(policy, node=alone)
 
 

@@ -195,6 +195,12 @@ _TABLE: Final = (
         "change it if those clients are to use it; the server serves it all the same",
     ),
     Code(
+        "X_TOKENS_INVALID",
+        "operator",
+        "the file of tokens cannot be used",
+        "write each token as `[[token]]` with `sha256`, `id`, `roles` and `scopes`",
+    ),
+    Code(
         "X_MCP_OAUTH_INVALID",
         "developer",
         "the declared protected resource is not one that RFC 9728 knows",

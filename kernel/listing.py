@@ -134,7 +134,7 @@ class _Narrowing:
     def _rewritten(self, key: str, held: JsonSchema, narrow: Narrow, wanted: str) -> JsonSchema:
         """Narrow each branch of a field that may also be null; what it can be besides is left out."""
         branches = [self._resolved(each) for each in held.get("anyOf", [held])]
-        kept = [new for each in branches if each != _NULL and (new := narrow(each)) is not None]
+        kept = [new for each in branches if (new := narrow(each)) is not None]
         if not kept:
             self._wrong(f"whitelists `{key}`, and its input field is not {wanted}")
             return held

@@ -166,7 +166,7 @@ def asked_for(name: str, arguments: Mapping[str, Json]) -> Call | tuple[str, ...
 
 
 def _managed(arguments: Mapping[str, Json]) -> Call | Invalid:
-    """What the action takes is for the action to judge: here ``params`` is an object, whatever it holds."""
+    """Here ``params`` is an object, whatever it holds: the action judges that, and large ones only once."""
     params = arguments.get("params", {})
     shape = {**arguments, "params": {}} if isinstance(params, dict) else arguments
     given = TOOLS[MANAGE].input.parse(shape)

@@ -145,7 +145,9 @@ class _Check:
         false = _false((alone for _, alone in asked), against)
         for path, alone in asked:
             if id(alone) in false:
-                cause = f"`{alone.id}` asks for `{'.'.join(path)}`, which nothing that it is about has"
+                cause = (
+                    f"`{alone.id}` asks for `{'.'.join(path)}`, which nothing that its actions are about has"
+                )
                 self._refuse_at(alone, path, cause)
 
     def _never(self, policies: Iterable[Policy], against: cedar.Schema) -> None:

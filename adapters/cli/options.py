@@ -8,8 +8,9 @@ from typing import Annotated, Final
 from cyclopts import Parameter
 
 from ..edge.app import App
+from ..edge.draft import Draft, NotBooted
 from .locate import apps, one
-from .rules import Declared, Rules, declared, rules_of
+from .rules import Rules, draft_of, rules_of
 
 Module = Annotated[str | None, Parameter(name="--app", help="module that exports `mcp`")]
 Server = Annotated[str | None, Parameter(name="--server", help="name of one app, where `mcp` is a list")]
@@ -25,10 +26,19 @@ class Asked:
     server: Server = None
     json: AsJson = False
 
-    def declared(self) -> tuple[Declared, ...]:
-        """Return what the apps declare: all, or the one that is named. Raises: Refused, BootError."""
-        chosen = apps(self.app) if self.server is None else (self.one(),)
-        return tuple(declared(each) for each in chosen)
+    def drafts(self) -> tuple[Draft, ...]:
+        """Return what the apps declare: all, or the one that is named.
+
+        A module is imported up to its first app that does not boot; that one is returned alone.
+        Raises: Refused, BootError.
+        """
+        try:
+            chosen = apps(self.app) if self.server is None else (self.one(),)
+        except NotBooted as refusal:
+            if self.server not in (None, refusal.draft.name):
+                raise
+            return (refusal.draft,)
+        return tuple(draft_of(each) for each in chosen)
 
     def one(self) -> App:
         """Return the one app to speak of. Raises: Refused, BootError."""

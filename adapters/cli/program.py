@@ -21,8 +21,13 @@ _POLICY: Final = {
     "who": "show who can see, use and call what",
     "diff": "show what changes between two sets of policies",
     "test": "run the decision tables beside the policies",
+    "export": "write the schema and all policies for official Cedar tools",
+    "import": "take over policies written for a generated schema of MCP tools",
 }
-_FUNCTIONS: Final = {"test": "run_tables"}  # pytest would take a function named `test` for one of its own
+_PLACES: Final = {
+    "test": "test:run_tables",  # pytest would take a function named `test` for one of its own
+    "import": "import_:import_",
+}
 
 
 def program() -> App:
@@ -30,7 +35,7 @@ def program() -> App:
     root = App(name="nonsuch", help="Actions declared once, served behind one Cedar-judged kernel.")
     policy = App(name="policy", help="Check, explain and test the policies of an app.")
     for name, told in _POLICY.items():
-        policy.command(f"{_HERE}.policy.{name}:{_FUNCTIONS.get(name, name)}", name=name, help=told)
+        policy.command(f"{_HERE}.policy.{_PLACES.get(name, f'{name}:{name}')}", name=name, help=told)
     root.command(policy)
     return root
 

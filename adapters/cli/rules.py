@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,21 +13,8 @@ from ...kernel.loader import Sources, load
 from ...kernel.policies import Policies
 from ..edge import policies
 from ..edge.app import App
+from ..edge.draft import Draft
 from .render import Refused
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Declared:
-    """What an app declares: all that its policies are checked against, whether it boots or not.
-
-    ``faults`` are those of the declarations; unless ``complete`` they cost the catalog an entry.
-    """
-
-    name: str
-    catalog: Catalog
-    sources: Callable[[], Sources]
-    faults: tuple[Fault, ...] = ()
-    complete: bool = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,12 +39,12 @@ class Rules:
         return tuple(each for each in self.all if not each.where.startswith(shipped))
 
 
-def declared(app: App) -> Declared:
+def draft_of(app: App) -> Draft:
     """Return what an app that booted declares."""
-    return Declared(app.name, app.kernel.catalog, app.sources)
+    return Draft(app.kernel.catalog, app.sources())
 
 
-def rules_of(app: App | Declared, directory: Path | None = None) -> Rules:
+def rules_of(app: App | Draft, directory: Path | None = None) -> Rules:
     """Return the policies of an app without faults. Raises: BootError, Refused."""
     found = checked(app, directory)
     if found.faults:
@@ -66,11 +52,11 @@ def rules_of(app: App | Declared, directory: Path | None = None) -> Rules:
     return found
 
 
-def checked(app: App | Declared, directory: Path | None = None) -> Rules:
+def checked(app: App | Draft, directory: Path | None = None) -> Rules:
     """Return the policies of an app, and everything wrong with them and the app. Raises: Refused."""
     if directory is not None and not directory.is_dir():
         raise Refused("X_POLICY_UNREADABLE", f"`{directory}` is no directory")
-    about = app if isinstance(app, Declared) else declared(app)
+    about = app if isinstance(app, Draft) else draft_of(app)
     found = load(about.catalog, policies.base(), _sources(about, directory), complete=about.complete)
     faults, warnings = (
         tuple(_below(directory, each) for each in told) for told in (found.faults, found.warnings)
@@ -78,9 +64,9 @@ def checked(app: App | Declared, directory: Path | None = None) -> Rules:
     return Rules(about.catalog, found.base, found.policies, (*about.faults, *faults), warnings)
 
 
-def _sources(app: Declared, directory: Path | None) -> Sources:
+def _sources(app: Draft, directory: Path | None) -> Sources:
     """Return what the app reads, or the files of another directory with the grants that the app reads."""
-    own = app.sources()
+    own = app.sources
     if directory is None:
         return own
     read = policies.read(directory)

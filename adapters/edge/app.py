@@ -33,6 +33,7 @@ from ..mcp.oauth import faults as oauth_faults
 from ..wire import BODY_LIMIT, Door
 from . import policies
 from .changes import Changes
+from .draft import Draft, NotBooted
 from .limits import MemoryRateStore, RateStore
 from .prompts import read_prompts
 from .task_store import MemoryTaskStore, TaskStore
@@ -190,9 +191,9 @@ def _kernel(declared: Declarations, extra: Iterable[Fault], sources: Sources, oa
     built = build(declared)
     extra = (*extra, *(() if oauth is None else oauth_faults(oauth, built.catalog)))
     loaded = load(built.catalog, policies.base(), sources, complete=built.complete)
-    everything = (*built.faults, *lint.faults(built.catalog), *extra, *loaded.faults)
-    if everything:
-        raise BootError(everything)
+    wrong = (*built.faults, *lint.faults(built.catalog), *extra)
+    if wrong or loaded.faults:
+        raise NotBooted((*wrong, *loaded.faults), Draft(built.catalog, sources, wrong, built.complete))
     warnings = (*lint.warnings(built.catalog), *loaded.warnings)
     for warning in warnings:
         log.warning("%s", warning)

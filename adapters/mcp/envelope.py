@@ -87,7 +87,7 @@ def refusal(
 
 def spoken(head: Head) -> Revision:
     """Return the revision to answer in before the body is known."""
-    return legacy(head.headers.get("mcp-protocol-version")) or MODERN
+    return legacy(head.version) or MODERN
 
 
 def read(head: Head, body: bytes, limits: Limits, audience: ErrorAudience) -> Message | Response | Reply:
@@ -140,11 +140,11 @@ def _revised(head: Head, message: Message, audience: ErrorAudience) -> Message |
     """Choose the era (4); it comes from ``_meta`` or the version header, never from ``Mcp-Method``."""
     if message.id is None:
         return _notified(head, message)
-    header = head.headers.get("mcp-protocol-version")
+    header, bare = head.version, head.connection is not None
     meta = message.params.get("_meta")
     announced = isinstance(meta, dict) and VERSION_KEY in meta
     past = legacy(header)
-    if announced or past is None or (message.method == "server/discover" and header is None):
+    if announced or past is None or (message.method == "server/discover" and (header is None or bare)):
         return _modern(head, Message(message.id, message.method, message.params, MODERN))
     if message.method == "initialize" and header is None:
         past = LATEST_LEGACY
@@ -155,7 +155,7 @@ def _revised(head: Head, message: Message, audience: ErrorAudience) -> Message |
 
 def _notified(head: Head, message: Message) -> Message | Reply:
     """A notification is taken as it comes, unless its version is not served (MCP transports)."""
-    version = head.headers.get("mcp-protocol-version")
+    version = head.version
     if version == MODERN.name or legacy(version) is not None:
         return message
     return _unsupported(message, version)
@@ -177,7 +177,7 @@ def _modern(head: Head, message: Message) -> Message | Reply:
     ):
         cause = f"`_meta` must carry `{VERSION_KEY}` and `{CAPABILITIES_KEY}`"
         return error(message.id, MODERN, INVALID_PARAMS, cause, status=400)
-    mismatch = _mismatch(head, message, version)
+    mismatch = _mismatch(head, message, version) if head.connection is None else None
     if mismatch is not None:
         return error(message.id, MODERN, HEADER_MISMATCH, mismatch, status=400)
     return message if version == MODERN.name else _unsupported(message, version)

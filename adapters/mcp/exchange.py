@@ -32,8 +32,8 @@ class Exchange:
     """A line (``kernel/line.py``) over one message.
 
     In revision 2026-07-28 the client says in each request what it can be asked, and asking ends the
-    round. In the older ones that is said once in ``initialize``, which a server without sessions does
-    not remember: there a question is sent wherever a stream can carry it.
+    round. In the older ones that is said once in ``initialize``: a connection remembers it, a server
+    without sessions does not, and there a question is sent wherever a stream can carry it.
     ``mirrored``: the schema of the called tool was published to the caller, with the headers it asks for.
     """
 
@@ -64,7 +64,8 @@ class Exchange:
         """Return what this request lacks: mirrored headers that agree, capabilities that the tool needs."""
         if not self._modern:
             return None
-        cause = mirror.mismatch(entry, arguments, self._head.headers) if self.mirrored else None
+        mirrored = self.mirrored and self._head.connection is None
+        cause = mirror.mismatch(entry, arguments, self._head.headers) if mirrored else None
         if cause is not None:
             return Unfit(cause)
         lacking: tuple[str, ...] = tuple(each for each in entry.needs if not self.can(each))
@@ -91,7 +92,9 @@ class Exchange:
 
     def log(self, said: Logged) -> bytes | None:
         """Return a log notification, where the client wants messages of this level."""
-        wanted = _meta(self._message).get(LOG_LEVEL_KEY) if self._modern else "debug"
+        known = self._head.connection
+        past = "debug" if known is None else known.level
+        wanted = _meta(self._message).get(LOG_LEVEL_KEY) if self._modern else past
         if not self._streams or wanted not in LEVELS or LEVELS.index(said.level) < LEVELS.index(wanted):
             return None
         params: dict[str, Json] = {"level": said.level, "data": said.data}
@@ -103,11 +106,13 @@ class Exchange:
 
     def can(self, capability: Capability) -> bool:
         """Whether the client can be asked this."""
-        if not self._modern:
+        known = self._head.connection
+        if not self._modern and known is None:
             old = self._message.revision is not LATEST_LEGACY
             return self._streams and not (old and capability == "elicitation.url")
         kind, _, mode = capability.partition(".")
-        held = _capabilities(self._message).get(kind)
+        declared = _capabilities(self._message) if self._modern or known is None else known.capabilities
+        held = declared.get(kind)
         if not isinstance(held, dict):
             return False
         return mode in held if mode else kind != "elicitation" or "form" in held or not held

@@ -21,14 +21,14 @@ from ...kernel.view import View
 from ..wire import Reply, bearer, facts_of
 from . import tasks
 from .describe import Listed
-from .endpoint import INFO_KEY, Request
+from .endpoint import INFO_KEY, McpServer, Request
 from .envelope import Id, result
 from .exchange import notification
 
 SUBSCRIPTION_KEY: Final = "io.modelcontextprotocol/subscriptionId"
 MAX_URIS: Final = 1_000
 _ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
-_LISTS: Final[Mapping[str, tuple[str, tuple[Listed, ...]]]] = {
+LISTS: Final[Mapping[str, tuple[str, tuple[Listed, ...]]]] = {
     "toolsListChanged": ("notifications/tools/list_changed", ("tools",)),
     "promptsListChanged": ("notifications/prompts/list_changed", ("prompts",)),
     "resourcesListChanged": ("notifications/resources/list_changed", ("resources", "resourceTemplates")),
@@ -62,19 +62,19 @@ def listen(request: Request) -> Steps[Reply]:
     if wanted.tasks and not request.exchange().keeps_tasks:
         return tasks.unkept(request)
     who: Principal | None = request.who
-    seen = yield from _changed(0, {})
+    seen = yield from changed(0, {})
     view = request.view()
-    lists = _lists(request, view)
+    lists = lists_of(request.server, view)
     known = yield from tasks.followed(request, view, wanted.tasks)
     yield Write(_told(request.id, _ACKNOWLEDGED, {"notifications": wanted.told(known)}))
     yield from _told_tasks(request, known)
     while seen is not None:
-        change = yield from _changed(seen.count, tasks.unfinished(known))
+        change = yield from changed(seen.count, tasks.unfinished(known))
         who = yield from _still(request)
         if change is None or who is None:
             break
         view = request.server.kernel.view_for(who)
-        fresh = _lists(request, view) if change.count != seen.count else lists
+        fresh = lists_of(request.server, view) if change.count != seen.count else lists
         for message in _differing(request.id, wanted, lists, fresh):
             yield Write(message)
         for message in _updated(request.id, wanted, view, change):
@@ -92,7 +92,8 @@ def _told_tasks(request: Request, moved: Mapping[str, Task]) -> Steps[None]:
         yield Write(tasks.status(request, task, {SUBSCRIPTION_KEY: request.id}))
 
 
-def _changed(count: int, tasks: Mapping[str, int]) -> Steps[Change | None]:
+def changed(count: int, tasks: Mapping[str, int]) -> Steps[Change | None]:
+    """Wait until something was said after ``count``; nothing when the server stops."""
     answer = yield Watch(count, tasks)
     held = answer.value if isinstance(answer, Returned) else None
     return held if isinstance(held, Change) else None
@@ -113,7 +114,7 @@ def _wanted(held: Json) -> Wanted | None:
     if not isinstance(held, dict):
         return None
     uris = held.get("resourceSubscriptions", [])
-    flags = [held.get(name, False) for name in _LISTS]
+    flags = [held.get(name, False) for name in LISTS]
     if not isinstance(uris, list) or len(uris) > MAX_URIS:
         return None
     if not all(isinstance(each, str) for each in uris) or not all(isinstance(each, bool) for each in flags):
@@ -123,22 +124,22 @@ def _wanted(held: Json) -> Wanted | None:
         return None
     if not all(isinstance(each, str) for each in followed):
         return None
-    lists = tuple(name for name, on in zip(_LISTS, flags, strict=True) if on)
+    lists = tuple(name for name, on in zip(LISTS, flags, strict=True) if on)
     return Wanted(lists, tuple(cast("list[str]", uris)), tuple(cast("list[str]", followed)))
 
 
-def _lists(request: Request, view: View) -> Lists:
-    listing = request.server.listing
+def lists_of(server: McpServer, view: View) -> Lists:
+    """Return what stands for each list that a caller is served."""
     return {
-        name: sha256(b"".join(listing.whole(view.table, kind) for kind in kinds)).digest()
-        for name, (_, kinds) in _LISTS.items()
+        name: sha256(b"".join(server.listing.whole(view.table, kind) for kind in kinds)).digest()
+        for name, (_, kinds) in LISTS.items()
     }
 
 
 def _differing(ident: Id, wanted: Wanted, before: Lists, after: Lists) -> Iterator[bytes]:
     for name in wanted.lists:
         if before[name] != after[name]:
-            yield _told(ident, _LISTS[name][0], {})
+            yield _told(ident, LISTS[name][0], {})
 
 
 def _updated(ident: Id, wanted: Wanted, view: View, change: Change) -> Iterator[bytes]:

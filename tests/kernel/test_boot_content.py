@@ -164,8 +164,16 @@ REFUSED: dict[str, tuple[Resource | Prompt, str, str]] = {
         "`a:{id}` has other variables than its `read` takes (`id`, `path`)",
         FIELDS,
     ),
-    "fields and no template": (rs("a:b", read_id), "`a:b` has other variables than its `read` takes (`id`)", FIELDS),
-    "another field": (rs("a:{ident}", read_id), "`a:{ident}` has other variables than its `read` takes (`id`)", FIELDS),
+    "fields and no template": (
+        rs("a:b", read_id),
+        "`a:b` has other variables than its `read` takes (`id`)",
+        FIELDS,
+    ),
+    "another field": (
+        rs("a:{ident}", read_id),
+        "`a:{ident}` has other variables than its `read` takes (`id`)",
+        FIELDS,
+    ),
     "a completion of no variable": (
         rs("a:{id}", read_id, complete={"ident": ["x"]}),
         "`complete` of `a:{id}` names `ident`, which is no argument",
@@ -201,7 +209,11 @@ REFUSED: dict[str, tuple[Resource | Prompt, str, str]] = {
         "the argument `count` of the prompt `count` is no string",
         STRINGS,
     ),
-    "a prompt's list": (prompt(many, description="d"), "the argument `names` of the prompt `many` is no string", STRINGS),
+    "a prompt's list": (
+        prompt(many, description="d"),
+        "the argument `names` of the prompt `many` is no string",
+        STRINGS,
+    ),
     "a prompt's completion of no argument": (
         prompt(say, description="d", complete={"nope": ["x"]}),
         "`complete` of `say` names `nope`, which is no argument",
@@ -249,13 +261,15 @@ def test_a_name_that_cannot_be_sent_is_refused(name: str) -> None:
 def test_a_scope_that_no_token_carries_is_refused(scope: str) -> None:
     told = faults(Registry(), resources=[rs(scope=scope)])
     assert [each.code for each in told] == ["X_NAME_INVALID"]
-    assert [each.code for each in faults(Registry(), prompts=[prompt(read, description="d", scope=scope)])] == [
-        "X_NAME_INVALID"
-    ]
+    assert [
+        each.code for each in faults(Registry(), prompts=[prompt(read, description="d", scope=scope)])
+    ] == ["X_NAME_INVALID"]
 
 
 def test_two_prompts_of_one_name() -> None:
-    told = faults(Registry(), prompts=[prompt(read, description="d"), prompt(read_id, description="d", name="read")])
+    told = faults(
+        Registry(), prompts=[prompt(read, description="d"), prompt(read_id, description="d", name="read")]
+    )
     assert told == [Fault("X_MCP_TOOL_DUPLICATE", "two prompts are named `read`", "rename one of the two")]
 
 
@@ -314,10 +328,22 @@ class Path_(BaseModel):
 def test_a_resource_is_an_entry_that_asks_for_a_permission_of_ours() -> None:
     icon = Icon("https://x.example/i.png")
     declared = rs(
-        "a:b", mime_type="text/plain", title="B", scope="s", icons=[icon], annotations={"priority": 1}, visible_to=["r"]
+        "a:b",
+        mime_type="text/plain",
+        title="B",
+        scope="s",
+        icons=[icon],
+        annotations={"priority": 1},
+        visible_to=["r"],
     )
     entry = entry_of(declared)
-    assert (entry.name, entry.shown, entry.kind, entry.path, entry.exposed) == ("resources/b", "b", "resource", "", False)
+    assert (entry.name, entry.shown, entry.kind, entry.path, entry.exposed) == (
+        "resources/b",
+        "b",
+        "resource",
+        "",
+        False,
+    )
     assert (entry.description, entry.title, entry.audience, entry.scope) == ("The b", "B", "roles:r", "s")
     assert (entry.permission, entry.idempotent, entry.destructive) == (READ_RESOURCE, True, False)
     assert entry.place is not None
@@ -333,8 +359,19 @@ def test_a_resource_or_prompt_may_ask_for_a_permission_of_the_apps(policy: Any) 
 
 def test_a_prompt_is_an_entry_that_asks_for_a_permission_of_ours() -> None:
     entry = entry_of(prompt(say, description="Say it", title="Say"))
-    assert (entry.name, entry.shown, entry.kind, entry.path, entry.exposed) == ("prompts/say", "say", "prompt", "", False)
-    assert (entry.description, entry.title, entry.audience, entry.permission) == ("Say it", "Say", "everyone", GET_PROMPT)
+    assert (entry.name, entry.shown, entry.kind, entry.path, entry.exposed) == (
+        "prompts/say",
+        "say",
+        "prompt",
+        "",
+        False,
+    )
+    assert (entry.description, entry.title, entry.audience, entry.permission) == (
+        "Say it",
+        "Say",
+        "everyone",
+        GET_PROMPT,
+    )
     assert entry.place is None
 
 
@@ -347,7 +384,9 @@ def test_a_template_is_held_with_its_variables() -> None:
 
 def told(completers: Any) -> dict[str, object]:
     held: dict[str, Completer] = dict(completers)
-    return {name: each.values if each.handler is None else each.handler.function for name, each in held.items()}
+    return {
+        name: each.values if each.handler is None else each.handler.function for name, each in held.items()
+    }
 
 
 def test_what_completes_an_argument() -> None:

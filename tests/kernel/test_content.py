@@ -22,7 +22,13 @@ BLOCKS: tuple[tuple[Content, dict[str, Any]], ...] = (
     (Link("a:b", "b"), {"type": "resource_link", "uri": "a:b", "name": "b"}),
     (
         Link("a:b", "b", "The b", "text/plain"),
-        {"type": "resource_link", "uri": "a:b", "name": "b", "description": "The b", "mimeType": "text/plain"},
+        {
+            "type": "resource_link",
+            "uri": "a:b",
+            "name": "b",
+            "description": "The b",
+            "mimeType": "text/plain",
+        },
     ),
     (
         Embedded("a:b", "words", "text/plain"),
@@ -103,6 +109,9 @@ ANNOTATIONS: tuple[tuple[Any, bool], ...] = (
     (bytes, False),
     (Literal["text"], False),
     (Annotated[int, "x"], False),
+    (Annotated[int, ["what no set can hold"]], False),
+    (tuple[()], False),
+    (list[Any], False),
     (None, False),
     (Any, False),
 )

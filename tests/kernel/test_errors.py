@@ -155,7 +155,9 @@ TOLD: dict[str, tuple[Outcome, Refusal, Refusal]] = {
     ),
     "scope that nobody presents": (
         ScopeDenied("-"),
-        Refusal("X_MCP_SCOPE_DENIED", "`t` is under no scope, so no token opens it", "ask the app's developer"),
+        Refusal(
+            "X_MCP_SCOPE_DENIED", "`t` is under no scope, so no token opens it", "ask the app's developer"
+        ),
         Refusal(
             "X_MCP_SCOPE_DENIED",
             "`t` is under no scope, so no token opens it",

@@ -26,6 +26,7 @@ class Person(BaseModel):
     other: Colour | None = Field(default=None, description="Another one")
     size: Literal["s", "m"]
     tags: list[Literal["x", "y"]] = []
+    palette: list[Colour] = []
 
 
 PLAIN: dict[str, Any] = {
@@ -43,7 +44,18 @@ PLAIN: dict[str, Any] = {
             "description": "Another one",
         },
         "size": {"type": "string", "title": "Size", "enum": ["s", "m"]},
-        "tags": {"type": "array", "title": "Tags", "items": {"type": "string", "enum": ["x", "y"]}, "default": []},
+        "tags": {
+            "type": "array",
+            "title": "Tags",
+            "items": {"type": "string", "enum": ["x", "y"]},
+            "default": [],
+        },
+        "palette": {
+            "type": "array",
+            "title": "Palette",
+            "items": {"type": "string", "title": "Colour", "enum": ["red", "blue"]},
+            "default": [],
+        },
     },
     "required": ["name", "size"],
 }
@@ -70,7 +82,10 @@ def test_the_form_of_a_model_is_made_once() -> None:
 
 ANSWERS: tuple[tuple[object, bool], ...] = (
     ({"name": "Al", "size": "s"}, True),
-    ({"name": "Al", "size": "m", "age": 0, "score": 1.5, "admin": True, "colour": "blue", "tags": ["x"]}, True),
+    (
+        {"name": "Al", "size": "m", "age": 0, "score": 1.5, "admin": True, "colour": "blue", "tags": ["x"]},
+        True,
+    ),
     ({"name": "Al", "size": "s", "more": 1}, True),
     ({"name": "", "size": "s"}, False),
     ({"name": "Al"}, False),
@@ -81,6 +96,8 @@ ANSWERS: tuple[tuple[object, bool], ...] = (
     ({"name": "Al", "size": "s", "admin": 1}, False),
     ({"name": "Al", "size": "s", "tags": ["z"]}, False),
     ({"name": "Al", "size": "s", "score": None}, False),
+    ({"name": "Al", "size": "s", "palette": ["red", "red"]}, True),
+    ({"name": "Al", "size": "s", "palette": ["green"]}, False),
     ([], False),
     ("Al", False),
     (None, False),
@@ -92,7 +109,11 @@ def test_which_answers_fill_a_form(answer: object, fills: bool) -> None:
     assert form_of(Person).filled(answer) is fills
 
 
-SCHEMA = {"type": "object", "properties": {"when": {"type": "string", "format": "date"}}, "required": ["when"]}
+SCHEMA = {
+    "type": "object",
+    "properties": {"when": {"type": "string", "format": "date"}},
+    "required": ["when"],
+}
 
 
 def test_a_schema_is_a_form_as_it_stands() -> None:
@@ -124,6 +145,26 @@ class Mapped(BaseModel):
     value: dict[str, str]
 
 
+class Words(BaseModel):
+    value: list[str]
+
+
+class Records(BaseModel):
+    value: list[dict[str, int]]
+
+
+class Untyped(BaseModel):
+    value: list[Any]
+
+
+class Below(BaseModel):
+    below: Below | None = None
+
+
+class Empty(BaseModel):
+    pass
+
+
 class Unreadable(BaseModel):
     value: Annotated[str, Field(json_schema_extra={"pattern": "(?=a)a"})]
 
@@ -131,14 +172,36 @@ class Unreadable(BaseModel):
 UNPLAIN = "`{}` is no plain field: a form has text, numbers, yes or no, and choices"
 
 
-@pytest.mark.parametrize(("model", "name"), [(Nested, "inner"), (Either, "value"), (Anything, "value"), (Mapped, "value")])
+@pytest.mark.parametrize(
+    ("model", "name"),
+    [
+        (Nested, "inner"),
+        (Either, "value"),
+        (Anything, "value"),
+        (Mapped, "value"),
+        (Words, "value"),
+        (Records, "value"),
+        (Untyped, "value"),
+    ],
+)
 def test_a_field_that_no_client_draws_is_refused(model: type[BaseModel], name: str) -> None:
     with pytest.raises(SchemaRefused) as told:
         form_of(model)
     assert str(told.value) == UNPLAIN.format(name)
 
 
-@pytest.mark.parametrize("schema", [Unreadable, {"type": 7}, {"$ref": "http://x.example/y"}, {"pattern": "("}])
+def test_a_model_that_holds_itself_is_no_form() -> None:
+    with pytest.raises(SchemaRefused, match="a form has fields of its own"):
+        form_of(Below)
+
+
+def test_a_form_without_fields_asks_for_consent_alone() -> None:
+    assert form_of(Empty).document == {"type": "object", "properties": {}}
+
+
+@pytest.mark.parametrize(
+    "schema", [Unreadable, {"type": 7}, {"$ref": "http://x.example/y"}, {"pattern": "("}]
+)
 def test_a_form_that_nothing_could_check_is_refused(schema: Any) -> None:
     with pytest.raises(SchemaRefused):
         form_of(schema)

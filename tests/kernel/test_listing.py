@@ -138,10 +138,12 @@ def test_a_whitelist_names_what_callers_send_and_never_widens() -> None:
 
 def test_a_default_outside_of_the_whitelist_is_the_handlers_alone() -> None:
     class Sorted(BaseModel):
-        sort: str = "-secret"
+        sort: str = Field("-secret", max_length=9, json_schema_extra={"x-mcp-header": "Order"})
 
     told = schema(ListParams(sort=["a"]), Sorted)
-    assert told.document["properties"] == {"sort": {"type": "string", "enum": ["a", "-a"]}}
+    assert told.document["properties"] == {
+        "sort": {"type": "string", "enum": ["a", "-a"], "x-mcp-header": "Order"}
+    }
     assert told.parse({}) == Sorted(sort="-secret")
 
 

@@ -1,4 +1,4 @@
-"""The text of a catalog: golden ones, and its rules stated over any catalog, read back from the text alone."""
+"""The text of a catalog: golden ones, and its rules over any catalog, read back from the text alone."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ TYPES: Final[tuple[tuple[dict[str, object], str], ...]] = (
     ({"enum": ["a", "b"]}, '"a"|"b"'),
     ({"enum": list(range(9))}, "0|1|2|3|4|5|6|7|…"),
 )
-NAMES: Final = ("a", "id", "status_eq", "x" * 30, "y" * 60, "z" * 110)
+NAMES: Final[tuple[str, ...]] = ("a", "id", "status_eq", "x" * 30, "y" * 60, "z" * 110)
 Fields = dict[str, tuple[int, bool]]  # name -> which type, and whether it is required
 
 
@@ -58,7 +58,7 @@ def schema(fields: Fields) -> dict[str, Any]:
     return {"properties": properties, "required": [name for name, (_, needed) in fields.items() if needed]}
 
 
-fields: Final = st.dictionaries(
+fields: Final[st.SearchStrategy[Fields]] = st.dictionaries(
     st.sampled_from(NAMES), st.tuples(st.integers(0, len(TYPES) - 1), st.booleans())
 )
 KINDS: Final[tuple[Kind, ...]] = ("query", "action")
@@ -90,7 +90,9 @@ def test_there_is_one_line_for_each_resource_and_each_action(catalog: list[MetaR
     if not catalog:
         assert lines == ["no resources"]
         return
-    wanted = [each for held in catalog for each in (held, *held.actions)]
+    wanted: list[MetaResource | MetaAction] = []
+    for held in catalog:
+        wanted += [held, *held.actions]
     assert len(lines) == len(wanted)
     for line, each in zip(lines, wanted, strict=True):
         name, _, _, description = read(line)

@@ -266,6 +266,12 @@ def test_a_has_of_what_nothing_has_is_refused(name: str, effect: str) -> None:
     assert told == [("X_POLICY_INVALID", "f0.cedar")]
 
 
+def test_a_has_of_what_the_head_shuts_out_is_admitted() -> None:
+    """A `Human` acts for nobody, and a policy may say so."""
+    head = 'permit (principal is Human, action in Action::"any", resource)'
+    assert loaded(f"{head} unless {{ principal has actsFor }};")[1] == []
+
+
 def test_a_has_of_what_some_tool_has_is_admitted() -> None:
     for condition in (
         "context.args has size",

@@ -5,14 +5,11 @@ Of the entity a request holds the name only, so a policy that asks for more is r
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pydantic import BaseModel, Field, create_model
 
 from nonsuch import App, Human, Ref, Registry, can, expose
@@ -22,7 +19,6 @@ from nonsuch.kernel.refs import reference_in
 from nonsuch.kernel.shapes import (
     CALLERS,
     LOADED,
-    Around,
     Shape,
     Unencodable,
     encode_fields,
@@ -123,43 +119,6 @@ def test_models_that_hold_themselves_are_looked_through_once() -> None:
         twigs: list[Twig] = []
 
     assert (reference_in(Tree), reference_in(Twig)) == ("children", None)
-
-
-TEXTS = st.text(max_size=8) | st.sampled_from(['{"__entity":{"type":"Team","id":"ops"}}', "__entity"])
-WHAT_CALLERS_SEND = st.builds(
-    Case,
-    id=TEXTS,
-    team=TEXTS,
-    backup=st.none() | TEXTS,
-    spare=st.none() | TEXTS,
-    watchers=st.lists(TEXTS, max_size=3),
-    leads=st.dictionaries(TEXTS, st.builds(Lead, person=TEXTS), max_size=3),
-    lead=st.builds(Lead, person=TEXTS),
-)
-
-
-def entities_in(value: object) -> Iterator[object]:
-    """Every object that the engine would take for an entity."""
-    held: Any = value
-    if isinstance(value, dict):
-        if "__entity" in held:
-            yield held
-        for each in held.values():
-            yield from entities_in(each)
-    elif isinstance(value, list):
-        for each in held:
-            yield from entities_in(each)
-
-
-@given(WHAT_CALLERS_SEND)
-def test_nothing_that_a_caller_sends_becomes_an_entity(sent: Case) -> None:
-    """Even of a model that boot would refuse as an input."""
-    assert list(entities_in(encode_fields(fields_of(Case), sent))) == []
-    assert list(entities_in(encode_fields(fields_of(Case, Around()), sent))) == []
-    loaded = list(entities_in(encode_fields(fields_of(Case, LOADED), sent)))
-    assert len(loaded) == 3 + len(sent.watchers) + len(sent.leads) + sum(
-        each is not None for each in (sent.backup, sent.spare)
-    )
 
 
 def test_a_reference_where_a_caller_speaks_is_no_shape() -> None:

@@ -46,6 +46,7 @@ def test_a_name_between_other_text_is_whole(value: str) -> None:
 
 
 ONE, REST = UriTemplate("t://posts/{id}"), UriTemplate("t://files/{+path}/raw")
+PAIR = UriTemplate("t://{one}-{two}")  # a name ends where what stands behind it first begins
 MATCHES: tuple[tuple[UriTemplate, str, Mapping[str, str] | None], ...] = (
     (ONE, "t://posts/1", {"id": "1"}),
     (ONE, "t://posts/%31", {"id": "1"}),
@@ -78,6 +79,13 @@ MATCHES: tuple[tuple[UriTemplate, str, Mapping[str, str] | None], ...] = (
     (REST, "t://files//raw", None),
     (REST, "t://files/a/rawx", None),
     (REST, "t://files/a b/raw", None),
+    (PAIR, "t://a-b", {"one": "a", "two": "b"}),
+    (PAIR, "t://a-b-c", {"one": "a", "two": "b-c"}),
+    (PAIR, "t://-b", None),
+    (PAIR, "t://a-", None),
+    (PAIR, "t://--", None),
+    (PAIR, "t://a", None),
+    (PAIR, "t://a%2Db-c", {"one": "a-b", "two": "c"}),
 )
 
 
@@ -131,11 +139,14 @@ REFUSED = {
     "t:// {a}": "takes `{name}` and `{+name}` in an absolute URI, and nothing else",
     "t://\u00fc/{a}": "takes `{name}` and `{+name}` in an absolute URI, and nothing else",
     "{a}": "takes `{name}` and `{+name}` in an absolute URI, and nothing else",
+    "{a}://x": "takes `{name}` and `{+name}` in an absolute URI, and nothing else",
+    "t{a}://x": "takes `{name}` and `{+name}` in an absolute URI, and nothing else",
     "/x/{a}": "takes `{name}` and `{+name}` in an absolute URI, and nothing else",
     "T://{a}": "takes `{name}` and `{+name}` in an absolute URI, and nothing else",
     "t://{a}/{a}": "names a variable twice, or more than 8",
     "t://{a}/{+a}": "names a variable twice, or more than 8",
-    "t://" + "/".join(f"{{a{at}}}" for at in range(MAX_VARIABLES + 1)): "names a variable twice, or more than 8",
+    "t://"
+    + "/".join(f"{{a{at}}}" for at in range(MAX_VARIABLES + 1)): "names a variable twice, or more than 8",
     "t://{a}{b}": "has two variables with nothing between them",
     "t://{a}{+b}": "has two variables with nothing between them",
 }

@@ -16,8 +16,8 @@ _SLICE: Final = "kernel.policies:Index.slice"
 _ABOUT: Final = "kernel.policies:Policies.about"
 _RECORD: Final = "kernel.shapes:encode_fields"
 _LONG: Final = "kernel.shapes:_long"
-_GATE: Final = "kernel.loader:_gate"
-_READ: Final = "kernel.loader:_read"
+_GATE: Final = "kernel.confinement:_gate"
+_READ: Final = "kernel.reading:_read_one"
 _LOADED: Final = "adapters.edge.app:judge_from"
 _ERRED: Final = "kernel.cedar:_decision"
 _KEPT: Final = 'self.__dict__.setdefault("kept", {}).setdefault'
@@ -84,7 +84,7 @@ _OF_SLICES: Final = (
         "first-action",
         "of a set of actions the first one counts",
         (
-            "kernel.cedar:_actions",
+            "kernel.cedar_text:_actions",
             "frozenset(uid.id for uid in uids)",
             "frozenset(uid.id for uid in list(uids)[:1])",
         ),
@@ -93,7 +93,7 @@ _OF_SLICES: Final = (
     mutant(
         "in-as-type",
         "a head that names an entity is filed under its type",
-        ("kernel.cedar:_key", "return (str(uid.type), uid.id)", "return (str(uid.type),)"),
+        ("kernel.cedar_text:_key", "return (str(uid.type), uid.id)", "return (str(uid.type),)"),
         first="every head is found",
     ),
     mutant(
@@ -109,7 +109,7 @@ _OF_SLICES: Final = (
     mutant(
         "reads-lost",
         "what `has` reads of the arguments is not sent",
-        ("kernel.cedar:_reads", "found.add(names[0])", "pass"),
+        ("kernel.cedar_text:reads", "found.add(names[0])", "pass"),
         first="every end is met",
     ),
 )
@@ -208,8 +208,9 @@ _OF_RELOADS: Final = (
         "a request under way takes the new set for the gates that are left",
         (
             "kernel.gates:Kernel.invoke",
-            "_decide(view.judge, view, entry, call)",
-            "_decide(self.judge, view, entry, call)",
+            "_decide(view, entry, ",
+            '_decide(type(view)(**{name: self.judge if name == "judge" else getattr(view, name)'
+            " for name in view.__dataclass_fields__}), entry, ",
         ),
         first="reload is whole",
     ),
@@ -326,6 +327,22 @@ _OF_VALUES: Final = (
         first="each other value",
     ),
     mutant(
+        "caller-refers",
+        "what a caller sends names an entity",
+        ("kernel.shapes:_annotated", "if not around.refers:", "if False:"),
+        first="no entity of a caller",
+    ),
+    mutant(
+        "reference-in-union",
+        "an optional reference of a row is a text",
+        (
+            "kernel.shapes:field_shape",
+            "_annotated(without_none(info.annotation)[0], info.metadata, around)",
+            "shape_of(without_none(info.annotation)[0], around)",
+        ),
+        first="entities of rows",
+    ),
+    mutant(
         "enum-by-name",
         "an enumeration is sent by its name",
         ("kernel.shapes:_string", "str(value.value)", "value.name"),
@@ -365,28 +382,32 @@ _OF_LOADERS: Final = (
     mutant(
         "ours-is-anybodys",
         "an operator's policy may permit what ours do",
-        ("kernel.loader:_ours", "return reading.found[policy.id].source in reading.shipped", "return True"),
+        (
+            "kernel.confinement:_ours",
+            "return reading.found[policy.id].source in reading.shipped",
+            "return True",
+        ),
         first="a broken set is refused",
     ),
     mutant(
         "unknown-action",
         "a policy about no tool and no permission is taken",
-        ("kernel.loader:_known", "for name in unknown:", "unknown = []\n    for name in unknown:"),
+        ("kernel.confinement:_known", "for name in unknown:", "unknown = []\n    for name in unknown:"),
         first="a broken set is refused",
     ),
     mutant(
         "id-twice",
         "two policies share an id",
-        ("kernel.loader:_read_one", "if read.id in reading.found:", "if False:"),
+        (_READ, "if held.id in reading.found:", "if False:"),
         first="a broken set is refused",
     ),
     mutant(
         "unlinked",
         "a template that nothing links is a policy about everybody",
         (
-            "kernel.cedar:parse_one",
+            "kernel.cedar_text:parse_one",
             'return Template(node.annotations.get("id") or ident, slots, node)',
-            "bare = replace(node, principal=_ANY, resource=_ANY)\n"
+            "bare = replace(node, principal=pst.ScopeAny(), resource=pst.ScopeAny())\n"
             '        return _policy(bare, node.annotations.get("id") or ident, where)',
         ),
         first="unlinked decides nothing",
@@ -394,19 +415,25 @@ _OF_LOADERS: Final = (
     mutant(
         "unvalidated",
         "what the strict validator refuses is taken",
-        ("kernel.loader:_check", "in cedar.invalid(policies, against):", "in ():"),
+        ("kernel.validation:_Check.run", "in cedar.invalid(policies, against):", "in ():"),
+        first="a broken set is refused",
+    ),
+    mutant(
+        "has-forgiven",
+        "a `has` of what nothing has is taken, with the forbid behind it",
+        ("kernel.validation:_Check.run", "self._of_nothing(sound, against)", "pass"),
         first="a broken set is refused",
     ),
     mutant(
         "gates-unvalidated",
         "policies of visibility and scope are not validated",
-        ("kernel.loader:_validate", "[*gates.visibility, *gates.scope]", "[]"),
+        ("kernel.validation:validate", "[*gates.visibility, *gates.scope]", "[]"),
         first="a broken set is refused",
     ),
     mutant(
         "depth-unchecked",
         "text of any depth reaches the parser",
-        (_READ, "if strain is not None:", "if False:"),
+        (_READ, "if strained is not None:", "if False:"),
         first="a broken set is refused",
     ),
     mutant(
@@ -433,8 +460,8 @@ _OF_LOADERS: Final = (
         "syntax-forgiven",
         "a policy that does not parse is left out",
         (
-            "kernel.loader:_read_one",
-            'reading.refuse("X_POLICY_SYNTAX", where(source, at), one_line(str(refusal)))',
+            _READ,
+            'reading.refuse("X_POLICY_SYNTAX", source.where(at), one_line(refusal))',
             "pass",
         ),
         first="a broken set is refused",

@@ -29,6 +29,7 @@ from ..properties import test_agent_within_human as within
 from ..properties import test_an_agents_permit_is_its_humans as permits
 from ..properties import test_hidden_and_absent_leave_one_trace as one_trace
 from ..properties import test_manage_is_the_flat_call as manage
+from ..properties import test_no_caller_makes_an_entity as entity
 from ..properties import test_no_memo_answers_another_question as memo
 from ..properties import test_no_value_escapes_its_type as typed
 from ..properties import test_one_judge as one_judge
@@ -208,6 +209,8 @@ PROPERTIES: Final = (
         "index over hierarchies",
         _drawn(sliced.test_the_index_answers_as_the_whole_set_over_any_hierarchy, 150),
     ),
+    Property("no entity of a caller", _drawn(entity.test_nothing_that_a_caller_sends_becomes_an_entity, 40)),
+    Property("entities of rows", _drawn(entity.test_a_row_names_what_its_model_declares, 40)),
     Property("what was sent", _drawn(typed.test_what_the_engine_holds_is_what_was_sent, 400)),
     Property("any other value", _drawn(typed.test_any_other_value_is_refused_or_held_by_its_type, 200)),
     Property("no forbid turned off", _drawn(typed.test_no_input_and_no_row_turns_a_forbid_off, 400)),

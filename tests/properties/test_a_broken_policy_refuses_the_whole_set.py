@@ -51,7 +51,7 @@ BROKEN: Final[dict[str, tuple[str, str]]] = {
     "no such tool": ('permit (principal, action == Action::"user", resource);', "X_POLICY_ACTION_UNKNOWN"),
     "no such role": (
         'permit (principal in Role::"r9", action == Action::"use", resource);',
-        "X_POLICY_INVALID",
+        "X_ROLE_UNKNOWN",
     ),
     "no such audience": (
         'permit (principal, action == Action::"see", resource == Audience::"all");',
@@ -61,6 +61,7 @@ BROKEN: Final[dict[str, tuple[str, str]]] = {
         'permit (principal, action == Action::"present", resource == Scope::"doc");',
         "X_POLICY_INVALID",
     ),
+    "a has of nothing": (f"{_HEAD} unless {{ context.args has sise }};", "X_POLICY_INVALID"),
     "no such attribute": (f"{_HEAD} when {{ principal.admin }};", "X_POLICY_INVALID"),
     "an attribute that may be absent": (f'{_HEAD} when {{ principal.org == "acme" }};', "X_POLICY_INVALID"),
     "another type": (f'{_HEAD} when {{ context.args.size == "6" }};', "X_POLICY_INVALID"),

@@ -28,7 +28,7 @@ def check(
     directory
         Policies to check instead of the app's own.
     """
-    chosen = asked.declared()
+    chosen = asked.drafts()
     if directory is not None:
         only(chosen)
     found = [checked(each, directory) for each in chosen]

@@ -60,7 +60,7 @@ def diff(
     new
         Directory of the policies as they shall be.
     """
-    about = only(asked.declared())
+    about = only(asked.drafts())
     before, after = rules_of(about, old), rules_of(about, new)
     catalog = about.catalog
     texts = _texts(before, after)

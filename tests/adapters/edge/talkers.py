@@ -5,6 +5,8 @@ What they did can be read from any thread. Knows no door.
 
 import asyncio
 import json
+import subprocess
+import sys
 import threading
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
@@ -80,7 +82,9 @@ class Desk:
         settings: dict[str, Any] = {
             "name": "desk",
             "include": "exposed",
-            "scopes": {"desk": ["hello", "count", "wait", "ask", "where", "plainly", "closed", "toggle"]},
+            "scopes": {
+                "desk": ["noisy", "hello", "count", "wait", "ask", "where", "plainly", "closed", "toggle"]
+            },
             "roles": ["clerk"],
             "grants": [grant("clerk", "any")],
             "resolve_token": KNOWN.get,
@@ -141,7 +145,12 @@ class Desk:
             self.app.notify.resource_updated("desk://note")
             return str(self.open)
 
-        for handler in (hello, count, plainly, wait, ask, where, toggle):
+        def noisy() -> str:
+            sys.stdout.write("printed\n")
+            subprocess.run([sys.executable, "-c", "print('started')"], check=True)
+            return sys.stdin.read() + "silent"
+
+        for handler in (noisy, hello, count, plainly, wait, ask, where, toggle):
             registry.action(policy=can("desk:use"), mcp=expose("Do"), path=handler.__name__)(handler)
         seen = expose("Do", visible_to=lambda who: self.open)
         registry.action(policy=can("desk:use"), mcp=seen, path="closed")(closed)

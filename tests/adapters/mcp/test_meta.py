@@ -1,4 +1,4 @@
-"""The constant surface over MCP: who is served it, what its three tools answer, and what they are audited as."""
+"""The constant surface over MCP: who is served it, what its three tools answer, how they are audited."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from nonsuch import (
     Context,
     Elicit,
     ListParams,
+    Principal,
     Registry,
     can,
     define_app_mcp,
@@ -24,8 +25,10 @@ from nonsuch import (
     grant,
     group,
     render_catalog,
+    tool,
 )
 from nonsuch.kernel.audit import Event, ToolCall
+from nonsuch.kernel.declare import Group
 from nonsuch.kernel.meter import Limits, Rate
 
 from .asking import META, MODERN, REVISIONS, ask, request, result
@@ -96,18 +99,19 @@ PRINCIPALS: Final = {
 AUDIT: Final[list[Event]] = []
 
 
-def payouts(surface: Any = "meta", **given: Any) -> App:
+GROUPS: Final = {
+    "audits": group("What staff reads", ["audits"]),
+    "payouts": group("Affiliate payouts", ["listPayoutBatches", "previewPayoutBatch", "namePayout"]),
+}
+
+
+def payouts(surface: Any = "meta", groups: dict[str, Group] = GROUPS, **given: Any) -> App:
     return define_app_mcp(
         registry,
         name="payouts",
         include="exposed",
         surface=surface,
-        groups={
-            "audits": group("What staff reads", ["audits"]),
-            "payouts": group("Affiliate payouts", ["listPayoutBatches", "previewPayoutBatch", "namePayout"]),
-        }
-        if surface != "flat"
-        else {},
+        groups={} if surface == "flat" else groups,
         scopes={
             "payouts:read": ["listPayoutBatches", "docs", "audits"],
             "payouts:write": ["previewPayoutBatch", "namePayout"],
@@ -153,10 +157,18 @@ def test_reading_tools_say_that_they_read_and_the_third_that_it_writes() -> None
     assert told["manage_resource"]["destructiveHint"] is True
 
 
+def only_agent(who: Principal) -> object:
+    return who.id == "agent"
+
+
+def named(who: Principal) -> object:
+    return who.id
+
+
 SURFACES: dict[str, tuple[Any, set[str]]] = {
     "roles": (["staff"], {"staff"}),
-    "a function": (lambda who: who.id == "agent", {"agent"}),
-    "a function that is merely truthy": (lambda who: who.id, set()),
+    "a function": (only_agent, {"agent"}),
+    "a function that is merely truthy": (named, set()),
     "flat": ("flat", set()),
     "meta": ("meta", {"agent", "staff"}),
 }
@@ -198,12 +210,55 @@ def test_the_list_of_a_caller() -> None:
 
 
 def test_the_catalog_keeps_the_scope_of_each_action() -> None:
-    (held,) = APP.mcp.catalog(PRINCIPALS["agent"]) or ()
-    assert {each.name: each.scope for each in held.actions} == {
+    catalog = APP.mcp.catalog(PRINCIPALS["agent"]) or ()
+    assert {each.name: each.scope for held in catalog for each in held.actions} == {
         "listPayoutBatches": "payouts:read",
         "namePayout": "payouts:write",
         "previewPayoutBatch": "payouts:write",
     }
+
+
+def test_a_caller_who_sees_no_resource_is_told_of_none() -> None:
+    app = payouts(groups={"audits": GROUPS["audits"]})
+    assert app.mcp.catalog(PRINCIPALS["agent"]) == ()
+    assert text(call(MODERN, "list_resources", app=app)) == "no resources"
+
+
+KINDS: dict[str, tuple[dict[str, Any], bool]] = {
+    "a query": ({"kind": "query"}, False),
+    "an action": ({"kind": "action"}, True),
+    "an action that destroys nothing": ({"kind": "action", "destructive": False}, True),
+    "a written tool": ({"kind": "tool"}, True),
+    "a written tool that only reads": ({"kind": "tool", "destructive": False}, False),
+    "a query that says it writes": ({"kind": "query", "hints": {"readOnlyHint": False}}, True),
+    "an action that says it reads": ({"kind": "action", "hints": {"readOnlyHint": True}}, False),
+    "a hint that is another": ({"kind": "action", "hints": {"destructiveHint": False}}, True),
+}
+
+
+@pytest.mark.parametrize("name", ["getAll", "deleteAll"])
+@pytest.mark.parametrize("case", KINDS)
+def test_what_is_tagged_is_declared_and_never_guessed_from_a_name(case: str, name: str) -> None:
+    told, tagged = KINDS[case]
+    face: dict[str, Any] = {"destructive": told["destructive"]} if "destructive" in told else {}
+    other, written = Registry(), dict[str, Any]()
+
+    def handle() -> str:
+        return ""
+
+    handle.__name__ = name
+    if told["kind"] == "tool":
+        written[name] = tool("Does", handle, policy="a:b", annotations=told.get("hints"), **face)
+    else:
+        declare = other.query if told["kind"] == "query" else other.action
+        declare(policy=can("a:b"), mcp=expose("Does", annotations=told.get("hints")), **face)(handle)
+    app = define_app_mcp(
+        other, name="x", include="exposed", tools=written, surface="meta", groups={"r": group("R", [name])}
+    )
+    catalog = app.mcp.catalog(PRINCIPALS["agent"]) or ()
+    kinds = [each.kind for held in catalog for each in held.actions]
+    assert kinds == ["action" if tagged else "query"]
+    assert ("(action)" in render_catalog(catalog)) is tagged
 
 
 def test_a_description_holds_the_input_schemas_of_the_flat_list_and_the_whitelist() -> None:
@@ -309,7 +364,11 @@ def test_headers_that_the_published_schema_does_not_ask_for_are_not_asked_for() 
     """Its arguments are inside of `params`, which no header repeats."""
     bare = call(MODERN, "previewPayoutBatch", app=FLAT, batchId="b1")
     assert json.loads(bare.body)["error"]["code"] == -32020
-    arguments = {"resource": "payouts", "action": "previewPayoutBatch", "params": {"batchId": "b1"}}
+    arguments: dict[str, Any] = {
+        "resource": "payouts",
+        "action": "previewPayoutBatch",
+        "params": {"batchId": "b1"},
+    }
     managed = call(MODERN, "manage_resource", **arguments)
     assert managed == sans_io(
         FLAT, with_header("Mcp-Param-Batch", "b1", MODERN, "previewPayoutBatch", batchId="b1")
@@ -325,29 +384,30 @@ def test_a_capability_that_the_action_needs_is_asked_for_as_by_name() -> None:
     assert managed == call(MODERN, "namePayout", app=FLAT)
 
 
-def able(name: str, **more: Any) -> Request:
+def asked_of_able(name: str, **more: Any) -> Request:
     """A modern call of a client that can be asked."""
     plain = request(MODERN, "tools/call", "agent", name=name)
     message = json.loads(plain.body)
-    meta = {**META, "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}}}
+    able: dict[str, Any] = {"elicitation": {"form": {}}}
+    meta = {**META, "io.modelcontextprotocol/clientCapabilities": able}
     message["params"] = {"name": name, "_meta": meta, **more}
     return dataclasses.replace(plain, body=json.dumps(message).encode())
 
 
 def test_a_round_is_taken_up_where_it_began_and_nowhere_else() -> None:
     arguments = {"resource": "payouts", "action": "namePayout"}
-    first = result(in_process(APP, able("manage_resource", arguments=arguments)))
+    first = result(in_process(APP, asked_of_able("manage_resource", arguments=arguments)))
     assert first["resultType"] == "input_required"
     again = {
         "requestState": first["requestState"],
         "inputResponses": {"name": {"action": "accept", "content": {"name": "Al"}}},
     }
-    told = text(in_process(APP, able("manage_resource", arguments=arguments, **again)))
+    told = text(in_process(APP, asked_of_able("manage_resource", arguments=arguments, **again)))
     assert told == '[{"action": "accept", "content": {"name": "Al"}}]{"round": 1}'
     other = {**arguments, "resource": "audits"}
     for elsewhere in (
-        in_process(APP, able("manage_resource", arguments=other, **again)),
-        in_process(FLAT, able("namePayout", arguments={}, **again)),
+        in_process(APP, asked_of_able("manage_resource", arguments=other, **again)),
+        in_process(FLAT, asked_of_able("namePayout", arguments={}, **again)),
     ):
         assert json.loads(elsewhere.body)["error"]["message"] == "invalid requestState"
 
@@ -389,6 +449,7 @@ MANAGED: dict[str, dict[str, Any]] = {
     "a write": {"resource": "payouts", "action": "previewPayoutBatch", "params": {"batchId": "b"}},
     "a hidden one": {"resource": "audits", "action": "audits"},
     "an absent one": {"resource": "audits", "action": "nothing"},
+    "one of another resource": {"resource": "audits", "action": "listPayoutBatches"},
     "no call": {"resource": "audits"},
 }
 

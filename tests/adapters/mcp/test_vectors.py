@@ -59,9 +59,8 @@ def result_of(case: Case) -> Mapping[str, Any]:
 
 
 def test_the_vectors_hold_a_result_of_every_method_in_every_revision() -> None:
-    always = """tools/list tools/call resources/list resources/templates/list resources/read prompts/list prompts/get
-    completion/complete""".split()
-    older = "initialize ping logging/setLevel resources/subscribe resources/unsubscribe".split()
+    always = ["tools/list", "tools/call", "resources/list", "resources/templates/list", "resources/read", "prompts/list", "prompts/get", "completion/complete"]
+    older = ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"]
     served = {(method, revision) for revision in REVISIONS for method in always}
     served |= {(method, revision) for revision in LEGACY for method in older}
     served |= {("server/discover", MODERN)}
@@ -71,8 +70,13 @@ def test_the_vectors_hold_a_result_of_every_method_in_every_revision() -> None:
 def test_the_app_is_the_described_one() -> None:
     entries = {entry.name: entry for entry in APP.kernel.catalog.entries}
     assert {name for name, entry in entries.items() if entry.exposed} == set(DESCRIBED["tools"])
-    content = {f"{kind}/{name}": each for kind in ("resources", "prompts") for name, each in DESCRIBED[kind].items()}
-    assert {name for name, entry in entries.items() if not entry.exposed} == {*DESCRIBED["notTools"], *content}
+    content = {
+        f"{kind}/{name}": each for kind in ("resources", "prompts") for name, each in DESCRIBED[kind].items()
+    }
+    assert {name for name, entry in entries.items() if not entry.exposed} == {
+        *DESCRIBED["notTools"],
+        *content,
+    }
     for name, described in {**DESCRIBED["tools"], **DESCRIBED["notTools"]}.items():
         assert entries[name].path == described.get("path", "")
         assert described["permission"].startswith(entries[name].permission)

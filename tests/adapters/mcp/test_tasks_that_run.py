@@ -1,0 +1,221 @@
+"""Tasks while they run: cancelled, listened to, counted, timed, and audited once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from nonsuch.kernel.audit import TaskAsked, ToolCall
+from nonsuch.kernel.codes import CODES
+from nonsuch.kernel.tasks import TaskLimits, fingerprint
+
+from .tasking import ACK, Desk, accept, body_of, events_of, run, within
+
+# Cancelling
+
+
+def test_a_cancelled_task_stops_its_handler_and_stays_cancelled() -> None:
+    async def doing(desk: Desk) -> None:
+        ident = await desk.begin("hold")
+        await within(lambda: "x" in desk.started)
+        assert await desk.cancel(ident) == ACK
+        held = await desk.get(ident)
+        assert (held["status"], held["statusMessage"]) == ("cancelled", "cancelled by its caller")
+        await within(lambda: desk.ran == ["hold", "stopped"])
+        desk.passes(5)
+        assert await desk.cancel(ident) == ACK
+        assert await desk.get(ident) == held
+
+    run(doing)
+
+
+def test_a_finished_task_is_cancelled_in_vain() -> None:
+    async def doing(desk: Desk) -> None:
+        ident = await desk.begin("greet", {"name": "x"})
+        held = await desk.until(ident, "completed")
+        assert await desk.cancel(ident) == ACK
+        assert await desk.get(ident) == held
+
+    run(doing)
+
+
+def test_a_plain_handler_stops_when_it_next_says_something() -> None:
+    async def doing(desk: Desk) -> None:
+        ident = await desk.begin("hold_plain")
+        await asyncio.to_thread(desk.thread.wait)
+        await desk.cancel(ident)
+        await within(lambda: desk.ran == ["hold_plain", "CancelledError"])
+        assert (await desk.get(ident))["status"] == "cancelled"
+
+    run(doing)
+
+
+# Progress
+
+
+def test_progress_is_the_status_message_and_log_messages_go_nowhere() -> None:
+    async def doing(desk: Desk) -> None:
+        params = {
+            "name": "noting",
+            "arguments": {},
+            "_meta": {"progressToken": 1, "io.modelcontextprotocol/logLevel": "debug"},
+        }
+        wire = await desk.send("tools/call", params)
+        ident = json.loads(body_of(wire))["result"]["taskId"]
+        await within(lambda: "noting" in desk.started)
+        assert (await desk.get(ident))["statusMessage"] == "1 of 4"
+        desk.release["noting"].set()
+        assert "statusMessage" not in await desk.until(ident, "completed")
+
+    run(doing)
+
+
+# Subscriptions
+
+
+def test_who_listens_to_a_task_is_told_all_of_it_at_once_and_at_each_change() -> None:
+    async def doing(desk: Desk) -> None:
+        ident, leaves = await desk.begin("pair"), asyncio.Event()
+        await desk.until(ident, "input_required")
+        looked = [await desk.get(ident)]
+        params = {"notifications": {"taskIds": [ident, "x" * 32, ident]}}
+        listening = asyncio.ensure_future(desk.send("subscriptions/listen", params, leaves=leaves))
+        await asyncio.sleep(0.02)
+        for answers in ({"a": accept("1")}, {"b": accept("2")}):
+            await desk.update(ident, answers)
+            await asyncio.sleep(0.02)
+            looked.append(await desk.get(ident))
+        desk.app.notify.lists_changed()  # is no change of a task
+        await asyncio.sleep(0.02)
+        desk.app.notify.close()
+        wire = await listening
+        acknowledged, *told, end = events_of(wire)
+        assert acknowledged["params"]["notifications"] == {"taskIds": [ident]}
+        meta = {"io.modelcontextprotocol/subscriptionId": 1}
+        expected = [_told(each, meta) for each in looked]
+        assert [each for each in told if each["params"]["status"] != "working"] == expected
+        assert end["result"]["resultType"] == "complete"
+
+    run(doing)
+
+
+def _told(held: dict[str, Any], meta: dict[str, Any]) -> dict[str, Any]:
+    params = {**{key: value for key, value in held.items() if key != "resultType"}, "_meta": meta}
+    return {"jsonrpc": "2.0", "method": "notifications/tasks", "params": params}
+
+
+def test_who_listens_to_a_task_that_has_ended_is_told_so() -> None:
+    async def doing(desk: Desk) -> None:
+        ident = await desk.begin("greet", {"name": "x"})
+        await desk.until(ident, "completed")
+        params = {"notifications": {"taskIds": [ident]}}
+        listening = asyncio.ensure_future(desk.send("subscriptions/listen", params))
+        await asyncio.sleep(0.02)
+        desk.app.notify.close()
+        _, told, _ = events_of(await listening)
+        assert told["params"]["status"] == "completed"
+
+    run(doing)
+
+
+def test_who_keeps_no_tasks_listens_to_none() -> None:
+    async def doing(desk: Desk) -> None:
+        wire = await desk.send("subscriptions/listen", {"notifications": {"taskIds": ["x"]}}, able={})
+        assert (wire[0]["status"], json.loads(body_of(wire))["error"]["code"]) == (400, -32021)
+
+    run(doing)
+
+
+# Bounds and time
+
+
+def test_when_no_more_are_kept_a_call_is_refused_in_words_and_does_not_run() -> None:
+    async def doing(desk: Desk) -> None:
+        await desk.begin("hold", {"label": "1"})
+        await desk.begin("hold", {"label": "2"})
+        refused = (await desk.call("hold", {"label": "3"}))["result"]
+        assert refused["isError"]
+        assert refused["content"][0]["text"].startswith("X_MCP_TASKS_FULL: ")
+        assert (await desk.call("greet", {"name": "x"}, able={}))["result"]["resultType"] == "complete"
+        await desk.begin("hold", {"label": "4"}, who="bob")
+        answers = {"inputResponses": {"who": accept("Al")}}
+        late = (await desk.ask("tools/call", {"name": "first", "arguments": {}, **answers}))["result"]
+        assert late["content"][0]["text"].startswith("X_MCP_TASKS_FULL: ")
+        assert "3" not in desk.started
+        desk.passes(3_600)
+        await desk.begin("hold", {"label": "5"})
+
+    run(doing, Desk(limits=TaskLimits(per_principal=2)))
+
+
+def test_a_task_whose_time_is_over_is_gone_and_its_handler_stopped() -> None:
+    async def doing(desk: Desk) -> None:
+        ident = await desk.begin("hold")
+        await within(lambda: "x" in desk.started)
+        desk.passes(60)
+        unknown = await desk.send("tasks/get", {"taskId": "x" * 32})
+        assert await desk.send("tasks/get", {"taskId": ident}) == unknown
+        await within(lambda: desk.ran == ["hold", "stopped"])
+
+    run(doing, Desk(limits=TaskLimits(ttl_seconds=60, lease_seconds=90)))
+
+
+def test_at_the_end_of_the_lifespan_what_still_runs_has_failed() -> None:
+    desk = Desk()
+
+    async def doing(desk: Desk) -> str:
+        ident = await desk.begin("hold")
+        await within(lambda: "x" in desk.started)
+        return ident
+
+    ident = run(doing, desk)
+    assert desk.ran == ["hold", "stopped"]
+    told = CODES["X_INTERRUPTED"]
+
+    async def after(desk: Desk) -> None:
+        """The store outlives this lifespan, as one outside of the process does."""
+        held = await desk.get(ident)
+        assert (held["status"], held["statusMessage"]) == (
+            "failed",
+            "the server stopped before the work ended",
+        )
+        data = {"code": told.code, "cause": told.cause, "fix": told.caller_fix}
+        assert held["error"] == {"code": -32603, "message": told.cause, "data": data}
+
+    run(after, desk)
+
+
+# Audit
+
+
+def test_every_outcome_is_audited_once() -> None:
+    async def doing(desk: Desk) -> None:
+        done = await desk.begin("greet", {"name": "x"})
+        await desk.until(done, "completed")
+        stopped = await desk.begin("hold")
+        await within(lambda: "x" in desk.started)
+        await desk.cancel(stopped)
+        await within(lambda: len(desk.events) == 5)
+        await desk.get(stopped)
+        await desk.ask("tasks/get", {"taskId": "x" * 32})
+        calls = [
+            (each.tool, each.outcome, each.code, each.task)
+            for each in desk.events
+            if isinstance(each, ToolCall)
+        ]
+        one, other = fingerprint(done), fingerprint(stopped)
+        assert sorted(calls, key=str) == [
+            ("greet", "begun", None, one),
+            ("greet", "ok", None, one),
+            ("hold", "begun", None, other),
+            ("hold", "failed", "X_INTERRUPTED", other),
+        ]
+        asked = [each for each in desk.events if isinstance(each, TaskAsked)]
+        assert [(each.asked, each.outcome, each.tool, each.task, each.code) for each in asked] == [
+            ("cancel", "ok", "hold", other, None),
+            ("look", "hidden", None, fingerprint("x" * 32), "X_MCP_TASK_UNKNOWN"),
+        ]
+        assert not any(each in str(desk.events) for each in (done, stopped))
+
+    run(doing)
