@@ -5,9 +5,11 @@ from .adapters.edge.asgi import asgi
 from .adapters.edge.facts import fact_resources
 from .adapters.edge.limits import MemoryRateStore, RateStore
 from .adapters.edge.postgres.grants import postgres_grants
+from .adapters.edge.postgres.tasks import Cipher, PostgresTaskStore
 from .adapters.edge.reload import Reloaded, reload_policies
 from .adapters.edge.run import Open, OpenSync
 from .adapters.edge.stdio import serve_stdio, serve_stdio_async
+from .adapters.edge.task_store import MemoryTaskStore, TaskStore
 from .adapters.edge.wsgi import wsgi
 from .adapters.mcp.budget import (
     McpSurface,
@@ -41,6 +43,7 @@ from .kernel.model import Agent, Human, Principal
 from .kernel.money import Money
 from .kernel.refs import Ref
 from .kernel.steps import RequestFacts
+from .kernel.tasks import TaskLimits
 
 __all__ = [
     "ActionError",
@@ -48,6 +51,7 @@ __all__ = [
     "App",
     "Audio",
     "BootError",
+    "Cipher",
     "Completing",
     "Content",
     "Context",
@@ -64,6 +68,7 @@ __all__ = [
     "ListRoots",
     "McpSurface",
     "MemoryRateStore",
+    "MemoryTaskStore",
     "Message",
     "MetaAction",
     "MetaResource",
@@ -71,6 +76,7 @@ __all__ = [
     "OAuth",
     "Open",
     "OpenSync",
+    "PostgresTaskStore",
     "Principal",
     "Rate",
     "RateStore",
@@ -82,6 +88,8 @@ __all__ = [
     "Sample",
     "Sampled",
     "SurfaceOverBudget",
+    "TaskLimits",
+    "TaskStore",
     "Text",
     "Verdict",
     "asgi",

@@ -72,18 +72,18 @@ class Verdict:
 PASSES: Final = Verdict(True)
 
 
-def take(full_at: int | None, now: int, rate: Rate, *, count: int = 1) -> tuple[int, Verdict]:
+def take(full_at: int | None, at: int, rate: Rate, *, count: int = 1) -> tuple[int, Verdict]:
     """Return the bucket's next state and whether ``count`` requests pass (generic cell rate algorithm).
 
     The state is when the bucket is full again, in nanoseconds of the store's clock; ``None`` is full. A
     refusal changes nothing. ``count=0`` asks whether one would pass. A clock that was set back lets nobody
     wait longer than a window, and lets nothing through that was used up.
     """
-    begin = now if full_at is None else min(max(full_at, now), now + rate.window)
+    begin = at if full_at is None else min(max(full_at, at), at + rate.window)
     after = begin + max(count, 1) * rate.interval
-    if after - now <= rate.window:
+    if after - at <= rate.window:
         return (after if count else begin), PASSES
-    wait = after - now - rate.window
+    wait = after - at - rate.window
     return begin, Verdict(False, -(-wait // NS))
 
 

@@ -66,11 +66,6 @@ class Spelled:
         return Ending("failed", to_json(error), str(error["message"]))
 
 
-def spelled(request: Request, answer: Callable[[Outcome], Reply]) -> Spelled | None:
-    """Return how a call spells its task; nothing, for a client that keeps none."""
-    return Spelled(request.id, answer) if request.exchange().keeps_tasks else None
-
-
 def created(request: Request, task: Task) -> Reply:
     """Return the ``CreateTaskResult``."""
     stamped = b',"resultType":"task"' + request.server.meta

@@ -38,7 +38,8 @@ def call(request: Request) -> Steps[Reply]:
     refused = yield from limited(request, class_of(entry))
     if refused is not None:
         return refused
-    line.tasks = tasks.spelled(request, partial(answer, request, asked.name, entry))
+    if entry is not None and entry.task != "never" and line.keeps_tasks:
+        line.tasks = tasks.Spelled(request.id, partial(answer, request, asked.name, entry))
     outcome = yield from request.server.kernel.invoke(view, asked, line)
     if isinstance(outcome, Begun):
         return tasks.created(request, outcome.task)

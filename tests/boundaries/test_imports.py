@@ -32,6 +32,7 @@ KERNEL: Final = (
         "asks",
         "tasks",
         "model",
+        "meter",
         "errors",
         "audit",
     ),

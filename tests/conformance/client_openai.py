@@ -3,6 +3,7 @@
 # pyright: basic, reportMissingImports=false
 
 import json
+import logging
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -13,6 +14,7 @@ from agents.mcp import MCPServerStreamableHttp
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
 
 set_tracing_disabled(True)
+logging.getLogger("openai.agents").setLevel(logging.CRITICAL)  # a refused call is no fault of the program's
 
 
 class OneCall(Model):

@@ -25,7 +25,19 @@ from mcp.client.streamable_http import streamable_http_client
 
 from .client_walk import Connect, Met, take, walk
 from .environment import HERE, node, npm_modules, python_of
-from .plan import LEGACY, MODERN, PUBLISHED, ROWS, SCOPE, SCOPE_CAUSE, SCOPE_FIX, Row, Step
+from .plan import ABSENT, LEGACY, MODERN, PUBLISHED, ROWS, SCOPE, Row, Step, answered, refused
+from .showing import (
+    Shown,
+    challenged,
+    exited_of_body,
+    exited_of_challenge,
+    for_a_model,
+    prefixed,
+    renumbered,
+    unchanged,
+    unread,
+    unregistered,
+)
 
 PATIENCE: Final = 60
 Plan = Mapping[str, Any]
@@ -138,20 +150,28 @@ def inspected(home: str, plan: Plan, token: str, step: Step) -> Met:
         timeout=PATIENCE,
         check=False,
     )
-    printed = (json.loads(each) for each in (done.stdout, done.stderr) if each)
-    told: dict[str, Any] = {key: value for each in printed for key, value in each.items()}
-    return {"code": done.returncode, **_of_inspector(what, told)}
+    printed = [json.loads(each) for each in (done.stdout, done.stderr) if each]
+    return {"exit": done.returncode, **_printed(what, {key: each[key] for each in printed for key in each})}
 
 
-def _of_inspector(what: str, told: Mapping[str, Any]) -> Met:
-    return {"what": what, **told}
+def _printed(what: str, told: Mapping[str, Any]) -> Met:
+    """A result goes to stdout, what went wrong to stderr; an answered refusal is both."""
+    if "result" not in told:
+        return {"failure": told["error"]["code"], "message": told["error"]["message"]}
+    result = told["result"]
+    match what:
+        case "tools":
+            return {"tools": [each["name"] for each in result["tools"]]}
+        case "call":
+            failed, structured = result.get("isError", False), result.get("structuredContent")
+            return {"isError": failed, "text": result["content"][0]["text"], "structured": structured}
+        case "prompt":
+            return {"messages": [[each["role"], each["content"]["text"]] for each in result["messages"]]}
+        case _:
+            return {"read": result["contents"][0]["text"]}
 
 
-# How they show what they met
-
-
-def unchanged(step: Step, met: Met) -> Met:
-    return met
+# The table
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +181,7 @@ class Client:
     walk: Callable[[Plan], Walked]
     era: str
     revision: str
-    shown: Callable[[Step, Met], Met] = unchanged
+    shown: Shown = unchanged
     lacks: frozenset[str] = frozenset()
     brief: bool = False
     runs: Sequence[Met] = ()
@@ -172,42 +192,56 @@ class Client:
             row for row in whole if row.step[0] not in self.lacks and (row.brief or not self.brief)
         ]
 
+    def sends(self, row: Row) -> bool:
+        """Whether this client sends a step at all: one that is brief looks its tools up first."""
+        return not (self.brief and row.step[0] == "call" and row.outcome == "hidden")
+
     def expects(self, rows: Sequence[Row]) -> list[Met]:
         """Return what this client shows of what these rows meet."""
         return [self.shown(row.step, row.met(self.revision)) for row in rows]
 
 
-def prefixed(step: Step, met: Met) -> Met:
-    return {**met, "message": f"MCP error {met['code']}: {met['message']}"} if "code" in met else met
-
-
-def challenged(step: Step, met: Met) -> Met:
-    """The TypeScript client reads the challenge of a 403 and not its body."""
-    message = 'Insufficient scope: required "delete"'
-    shown = {"failure": "InsufficientScopeError", "message": message, "description": SCOPE_FIX}
-    return shown if met == SCOPE else met
-
-
-TS, TS_SDK = partial(javascript, "client_ts.mjs"), partial(javascript, "client_ts_sdk.mjs")
+# What the model of a framework's agent reads when it runs the tools of `RUNS`
+READ_ROWS, READ_REFUSAL = ({"ran": each(LEGACY)["text"]} for each in (answered(ROWS), refused(*PUBLISHED)))
+RUNS_PLAIN: Final = [READ_ROWS, READ_REFUSAL, SCOPE, READ_ROWS]
+RUNS_OPENAI: Final = [
+    *({"ran": [{"type": "input_text", "text": each["ran"]}]} for each in (READ_ROWS, READ_REFUSAL)),
+    {"ran": "An error occurred while running the tool. Please try again."},  # so it shows the protocol's errors
+    {"ran": [{"type": "input_text", "text": READ_ROWS["ran"]}]},
+]
+RUNS_PYDANTIC_AI: Final = [
+    {"ran": f'{{"listDrafts":{READ_ROWS["ran"]}}}'},
+    {"ran": refused(*ABSENT)(LEGACY)["text"]},  # its model makes up the draft
+    {"ran": SCOPE["message"]},
+    {"ran": f'{{"listDrafts":{READ_ROWS["ran"]}}}'},
+]
+LISTLESS: Final = frozenset({"prompts", "resources"})  # its adapters list tools only
+HERE_SDK, BRIDGE = partial(of_this_process, python_sdk), partial(of_this_process, bridged)
+TS, AI = partial(javascript, "client_ts.mjs"), partial(javascript, "client_ai_sdk.mjs")
+TS_SDK = partial(javascript, "client_ts_sdk.mjs")
+MCP1 = partial(python, "mcp1", "client_mcp1.py")
+OPENAI1, OPENAI2 = (partial(python, lock, "client_openai.py") for lock in ("mcp1", "mcp2"))
+LANGCHAIN = partial(python, "mcp1", "client_langchain.py")
+PYDANTIC_AI = partial(python, "mcp2", "client_pydantic_ai.py")
 CLIENTS: Final[Mapping[str, Client]] = {
-    "mcp 2, legacy": Client(partial(of_this_process, python_sdk), "legacy", LEGACY),
-    "mcp 2, modern": Client(partial(of_this_process, python_sdk), MODERN, MODERN),
-    "mcp 2, auto": Client(partial(of_this_process, python_sdk), "auto", MODERN),
-    "mcp 1": Client(partial(program, partial(python, "mcp1", "client_mcp1.py")), "", LEGACY),
+    "mcp 2, legacy": Client(HERE_SDK, "legacy", LEGACY),
+    "mcp 2, modern": Client(HERE_SDK, MODERN, MODERN),
+    "mcp 2, auto": Client(HERE_SDK, "auto", MODERN),
+    "mcp 1": Client(partial(program, MCP1), "", LEGACY),
     "FastMCP": Client(partial(of_this_process, fast_mcp, raise_on_error=False), "", MODERN),
-    "TypeScript client, legacy": Client(partial(program, TS), "legacy", LEGACY),
+    "TypeScript client, legacy": Client(partial(program, TS), "legacy", LEGACY, renumbered),
     "TypeScript client, modern": Client(partial(program, TS), "modern", MODERN, challenged),
     "TypeScript client, auto": Client(partial(program, TS), "auto", MODERN, challenged),
     "TypeScript sdk": Client(partial(program, TS_SDK), "", LEGACY, prefixed),
-    "OpenAI Agents on mcp 1": Client(partial(program, partial(python, "mcp1", "client_openai.py")), "", LEGACY, runs=[{}]),
-    "OpenAI Agents on mcp 2": Client(partial(program, partial(python, "mcp2", "client_openai.py")), "", MODERN, runs=[{}]),
-    "LangChain": Client(partial(program, partial(python, "mcp1", "client_langchain.py")), "", LEGACY, lacks=frozenset({"prompts"}), runs=[{}]),
-    "Pydantic AI": Client(partial(program, partial(python, "mcp2", "client_pydantic_ai.py")), "", MODERN, runs=[{}]),
-    "AI SDK, legacy": Client(partial(program, partial(javascript, "client_ai_sdk.mjs")), "legacy", LEGACY, runs=[{}]),
-    "AI SDK, auto": Client(partial(program, partial(javascript, "client_ai_sdk.mjs")), "auto", MODERN, runs=[{}]),
-    "inspector, legacy": Client(inspector, "legacy", LEGACY, brief=True),
-    "inspector, modern": Client(inspector, "modern", MODERN, brief=True),
-    "inspector, auto": Client(inspector, "auto", MODERN, brief=True),
-    "mcp-remote, legacy": Client(partial(of_this_process, bridged), "legacy", LEGACY),
-    "mcp-remote, auto": Client(partial(of_this_process, bridged), "auto", MODERN),
+    "OpenAI Agents, mcp 1": Client(partial(program, OPENAI1), "", LEGACY, runs=RUNS_OPENAI),
+    "OpenAI Agents, mcp 2": Client(partial(program, OPENAI2), "", MODERN, runs=RUNS_OPENAI),
+    "LangChain": Client(partial(program, LANGCHAIN), "", LEGACY, unread, LISTLESS, runs=RUNS_PLAIN),
+    "Pydantic AI": Client(partial(program, PYDANTIC_AI), "", MODERN, for_a_model, runs=RUNS_PYDANTIC_AI),
+    "AI SDK, legacy": Client(partial(program, AI), "legacy", LEGACY, runs=RUNS_PLAIN),
+    "AI SDK, auto": Client(partial(program, AI), "auto", MODERN, runs=RUNS_PLAIN),
+    "inspector, legacy": Client(inspector, "legacy", LEGACY, exited_of_body, brief=True),
+    "inspector, modern": Client(inspector, "modern", MODERN, exited_of_challenge, brief=True),
+    "inspector, auto": Client(inspector, "auto", MODERN, exited_of_challenge, brief=True),
+    "mcp-remote, legacy": Client(BRIDGE, "legacy", LEGACY),
+    "mcp-remote, auto": Client(BRIDGE, "auto", MODERN, unregistered),
 }

@@ -135,7 +135,7 @@ EDITOR: Final[Sequence[Row]] = (
     Row(ask("read", "drafts://ledger"), no_resource("drafts://ledger"), "hidden", brief=True),
     Row(ask("read", "drafts://none"), no_resource("drafts://none"), "hidden"),
     READ,
-    LIST,
+    Row(ask("tools"), always(ALL)),
 )
 VIEWER: Final[Sequence[Row]] = (
     Row(ask("tools"), always(FEW), brief=True),

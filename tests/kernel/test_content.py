@@ -48,7 +48,7 @@ def test_a_block_is_told_as_the_protocol_names_it(block: Content, told: dict[str
         (type(block), block, told),
         (Content, block, told),
         (list[Content], [block, block], [told, told]),
-        (list[Text | type(block)], [block], [told]),
+        (tuple[Content, ...], (block,), [told]),
     ):
         output = publish_output(annotation, rows=False)
         assert (output.form, output.document, output.wrapped) == ("content", None, False)

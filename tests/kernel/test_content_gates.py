@@ -256,7 +256,8 @@ def test_a_policy_of_the_apps_is_asked() -> None:
 FORBIDS = """
 @id("no.reading") @reason("reading is off") @fix("wait")
 forbid (principal, action == Action::"resources/row", resource);
-@id("no.saying") forbid (principal, action == Action::"prompts/say", resource) when { context.args.id == "x" };
+@id("no.saying") forbid (principal, action == Action::"prompts/say", resource)
+  when { context.args.id == "x" };
 @id("own") permit (principal, action in Action::"row:read", resource is Row)
   when { principal has org && principal.org == resource.org };
 @id("errs") forbid (principal, action in Action::"row:read", resource is Row)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import Enum
 from typing import Annotated, Any, Literal
 
 import jsonschema_rs
@@ -145,6 +146,37 @@ def test_a_default_outside_of_the_whitelist_is_the_handlers_alone() -> None:
         "sort": {"type": "string", "enum": ["a", "-a"], "x-mcp-header": "Order"}
     }
     assert told.parse({}) == Sorted(sort="-secret")
+
+
+def test_what_is_required_and_not_whitelisted_is_as_declared() -> None:
+    class Needed(BaseModel):
+        sort: str
+        fields: list[str]
+        limit: int
+
+    told = schema(ListParams(), Needed)
+    assert told.document["properties"] == {
+        "sort": {"type": "string"},
+        "fields": {"type": "array", "items": {"type": "string"}},
+        "limit": {"type": "integer"},
+    }
+    assert told.document["required"] == ["sort", "fields", "limit"]
+
+
+class Order(Enum):
+    UP = "createdAt"
+    DOWN = "-createdAt"
+    SECRET = "secret"
+
+
+def test_an_order_may_be_an_enumeration_and_more_than_text() -> None:
+    class Ordered(BaseModel):
+        sort: Order | int | None = None
+
+    told = schema(ListParams(sort=["createdAt"]), Ordered)
+    choice = {"type": "string", "enum": ["createdAt", "-createdAt"]}
+    assert told.document["properties"] == {"sort": {"anyOf": [choice, {"type": "null"}], "default": None}}
+    assert "$defs" not in told.document
 
 
 def test_definitions_of_what_was_left_out_are_left_out() -> None:

@@ -165,6 +165,10 @@ def test_content_is_no_tool_and_has_no_path() -> None:
     } == {None}
 
 
+def of_meta(who: Principal) -> bool:
+    return who.org == "meta"
+
+
 def test_the_constant_surface_lists_what_is_in_no_group_and_finds_the_rest_by_group() -> None:
     tools = {name: tool("T", one, policy="a:b") for name in ("alone", "open", "shut")}
     hidden = tool("T", one, policy="a:b", visible_to=["editor"])
@@ -173,7 +177,7 @@ def test_the_constant_surface_lists_what_is_in_no_group_and_finds_the_rest_by_gr
         Registry(),
         tools={**tools, "lock": hidden, "crack": hidden},
         groups=groups,
-        surface=lambda who: who.org == "meta",
+        surface=of_meta,
     )
     nobody, meta = app.kernel.view_for(NOBODY), app.kernel.view_for(Agent("m", org="meta"))
     editor = app.kernel.view_for(Agent("e", roles={"editor"}, org="meta"))

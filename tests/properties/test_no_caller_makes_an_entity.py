@@ -1,4 +1,4 @@
-"""No caller makes an entity: only the row that a resource loader returned names one, as its model declares."""
+"""No caller makes an entity: only the row that a loader returned names one, as its model declares."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server process whose tools go on as tasks kept in PostgreSQL: `python -m tests.adapters.edge.task_server DSN TABLE`.
+"""A server process whose tools go on as tasks in PostgreSQL: `python -m ...edge.task_server DSN TABLE`.
 
 Says its address and what its handlers do, a line each. Knows no test.
 """
@@ -9,7 +9,7 @@ import asyncio
 import socket
 import subprocess
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,7 +58,7 @@ def say(word: str) -> None:
 
 def app_of(dsn: str, table: str) -> App:
     """Return the app."""
-    handlers = {"hold": hold, "confirm": confirm}
+    handlers: dict[str, Callable[..., Any]] = {"hold": hold, "confirm": confirm}
     return define_app_mcp(
         Registry(),
         name="fleet",
@@ -86,7 +86,9 @@ class Server:
     """One such process."""
 
     process: subprocess.Popen[str]
-    url: str
+    dsn: str
+    table: str
+    url: str = ""
 
     def says(self) -> str:
         """Return the next line it says."""
@@ -95,8 +97,8 @@ class Server:
 
     def ask(self, method: str, params: Mapping[str, Any], who: str = "ann") -> dict[str, Any]:
         """Send one request, and return its result or error."""
-        able = {"elicitation": {}, "extensions": {TASKS: {}}}
-        meta = {
+        able: dict[str, Any] = {"elicitation": {}, "extensions": {TASKS: {}}}
+        meta: dict[str, Any] = {
             "io.modelcontextprotocol/protocolVersion": MODERN,
             "io.modelcontextprotocol/clientCapabilities": able,
         }
@@ -107,7 +109,12 @@ class Server:
             "mcp-method": method,
             "mcp-name": str(params.get("name", params.get("taskId"))),
         }
-        message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": meta}}
+        message: dict[str, Any] = {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": method,
+            "params": {**params, "_meta": meta},
+        }
         held = httpx.post(self.url, json=message, headers=headers, timeout=20).json()
         return dict(held.get("result", held.get("error")))
 
@@ -133,7 +140,7 @@ def running(dsn: str, table: str) -> Generator[Server]:
     """Run one such process."""
     command = [sys.executable, "-W", "error", "-m", MODULE, dsn, table]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-    server = Server(process, "")
+    server = Server(process, dsn, table)
     try:
         server.url = server.says()
         yield server

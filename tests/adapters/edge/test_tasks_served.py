@@ -1,4 +1,4 @@
-"""Two processes of one app over one PostgreSQL: what one begins the other shows, answers, stops, and outlives."""
+"""Two processes of one app over one PostgreSQL: what one begins the other shows, answers and stops."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ def fleet() -> Generator[tuple[Server, Server]]:
 @pytest.fixture
 def mortal(fleet: tuple[Server, Server]) -> Generator[Server]:
     """Another process of the same app, to be ended by the test."""
-    dsn, table = fleet[0].process.args[-2:]  # type: ignore[index]  # a list of ours
-    with running(str(dsn), str(table)) as held:
+    with running(fleet[0].dsn, fleet[0].table) as held:
         yield held
 
 

@@ -39,7 +39,7 @@ def request(
     ident: object = 1,
     **params: Any,
 ) -> tuple[list[tuple[str, str]], bytes]:
-    """Headers and body of a request as the revision wants it; keys of ``meta`` with a dot are the protocol's."""
+    """Headers and body of a request as the revision wants it; dotted keys of ``meta`` are the protocol's."""
     sent = [
         ("host", "127.0.0.1"),
         ("content-type", "application/json"),

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from nonsuch import App, Context, Elicit, ElicitUrl, Image, ListRoots, Message, Roots, Sample, Sampled
 from nonsuch.kernel.asks import Ask, Elicited, Given, Root
+from nonsuch.kernel.strict_json import Json as Plain
 
 from .live import MODERN, Json, Live, Stream, request
 from .stage import stage
@@ -83,7 +84,8 @@ REQUESTS: Mapping[str, Json] = {
     },
     "roots": {"method": "roots/list"},
 }
-BLOCK = {"type": "text", "text": "hello"}
+BLOCK: Plain = {"type": "text", "text": "hello"}
+BLOCKS: Plain = [BLOCK]
 GOOD: tuple[tuple[str, Json, Given], ...] = (
     ("form", {"action": "accept", "content": {"name": "Al"}}, Elicited("accept", {"name": "Al"})),
     (
@@ -102,7 +104,7 @@ GOOD: tuple[tuple[str, Json, Given], ...] = (
     (
         "model",
         {"role": "user", "content": [BLOCK], "model": "m", "stopReason": "x"},
-        Sampled("user", [BLOCK], "m"),
+        Sampled("user", BLOCKS, "m"),
     ),
     ("roots", {"roots": []}, Roots(())),
     (
@@ -111,12 +113,9 @@ GOOD: tuple[tuple[str, Json, Given], ...] = (
         Roots((Root("file:///a"), Root("file:///b", "B"))),
     ),
 )
+_NONE: tuple[object, ...] = (None, [], "accept", 7, True, {}, {"action": "agree"}, {"action": None})
 BAD: tuple[tuple[str, object], ...] = (
-    *(
-        (key, answer)
-        for key in ASKS
-        for answer in (None, [], "accept", 7, True, {}, {"action": "agree"}, {"action": None})
-    ),
+    *((key, answer) for key in ASKS for answer in _NONE),
     ("form", {"action": "accept"}),
     ("form", {"action": "accept", "content": {}}),
     ("form", {"action": "accept", "content": {"name": 7}}),

@@ -27,13 +27,14 @@ def stage(handler: Any = None, **given: Any) -> App:
     """An app with one tool `t`, beside what is given; everything is permitted to the role `r`."""
     face = given.pop("face", {})
     tools = {"t": tool("T", handler, policy="a:b", **face)} if handler is not None else {}
+    tools |= given.pop("tools", {})
     settings: dict[str, Any] = {
         "resolve_token": resolve,
         "grants": [grant("r", "any")],
         "name": "stage",
         **given,
     }
-    return define_app_mcp(Registry(), **{**settings, "tools": {**tools, **settings.get("tools", {})}})
+    return define_app_mcp(Registry(), tools=tools, **settings)
 
 
 def reading(read: Any, **given: Any) -> App:

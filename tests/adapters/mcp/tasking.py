@@ -108,6 +108,7 @@ class Desk:
             on_audit=self.events.append,
             tasks=self.limits,
             task_store=self.store,
+            **self.more(),
         )
 
     def registry(self) -> Registry:
@@ -123,6 +124,10 @@ class Desk:
             return Row(id=input.label, size=input.lines)
 
         return registry
+
+    def more(self) -> dict[str, Any]:
+        """What else is declared."""
+        return {}
 
     def scopes(self) -> dict[str, list[str]]:
         """Two scopes."""

@@ -276,6 +276,44 @@ def test_a_description_holds_the_input_schemas_of_the_flat_list_and_the_whitelis
     }
 
 
+class Search(BaseModel):
+    status_eq: str | None = None
+    sort: str | None = None
+    fields: list[str] | None = None
+    cursor: str | None = None
+    limit: int = 20
+
+
+WHITELISTS: tuple[tuple[ListParams, dict[str, Any]], ...] = (
+    (ListParams(), {}),
+    (ListParams(sort=("at",)), {"sort": ["at"]}),
+    (
+        ListParams({"status": ("_eq",)}, ["at"], ["id", "at"], 50),
+        {"filters": {"status": ["_eq"]}, "sort": ["at"], "fields": ["id", "at"], "maxLimit": 50},
+    ),
+)
+
+
+@pytest.mark.parametrize(("params", "told"), WHITELISTS)
+def test_a_whitelist_is_told_by_what_it_admits(params: ListParams, told: dict[str, Any]) -> None:
+    other = Registry()
+
+    def search(input: Search) -> list[Total]:
+        raise AssertionError(input)
+
+    other.query(policy=can("a:b"), mcp=expose("Finds", list_params=params))(search)
+    app = define_app_mcp(
+        other,
+        name="x",
+        include="exposed",
+        surface="meta",
+        groups={"r": group("R", ["search"])},
+        resolve_token=lambda token: PRINCIPALS.get(token),
+    )
+    (held,) = json.loads(text(call(MODERN, "describe_resource", app=app, resources=["r"])))["resources"]
+    assert [each["listParams"] for each in held["actions"]] == [told]
+
+
 def test_a_resource_is_described_once_and_an_unknown_name_is_said_back() -> None:
     asked = ["nothing", "payouts", "audits", "payouts", "nothing"]
     told = json.loads(text(call(MODERN, "describe_resource", resources=asked)))

@@ -11,7 +11,7 @@ import json
 import pytest
 from mcp_types.methods import parse_server_request, validate_server_result
 
-from nonsuch import Context, ListRoots, Roots
+from nonsuch import App, Context, ListRoots, Roots
 from nonsuch.kernel.asks import Elicited, Given
 
 from .live import LEGACY, MODERN, REVISIONS, Json, Live, play, request, response
@@ -109,11 +109,8 @@ def test_several_questions_are_asked_one_after_the_other() -> None:
         live = Live(app)
         stream = live.open(call(LEGACY[1]))
         seen: list[str] = []
-        for answer in (
-            {"action": "decline"},
-            {"roots": []},
-            {"role": "assistant", "content": BLOCK, "model": "m"},
-        ):
+        answers: list[Json] = [DECLINES, {"roots": []}, {"role": "user", "content": BLOCK, "model": "m"}]
+        for answer in answers:
             question = await stream.message()
             await stream.silence()
             seen.append(question["method"])
@@ -276,10 +273,11 @@ def test_an_answer_needs_a_caller(caller: str) -> None:
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_a_resource_and_a_prompt_may_ask_too(revision: str) -> None:
     async def scene() -> None:
-        for app, method, params in (
+        asked: list[tuple[App, str, Json]] = [
             (reading(plainly), "resources/read", {"uri": "a:b"}),
             (prompting(plainly), "prompts/get", {"name": "p"}),
-        ):
+        ]
+        for app, method, params in asked:
             live = Live(app)
             sent = request(revision, method, capabilities=EVERYTHING, **params)
             if revision == MODERN:

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from nonsuch import Context, ListRoots, prompt, resource, tool
 
-from .live import MODERN, Live, play, request
+from .live import MODERN, Json, Live, play, request
 from .questions import EVERYTHING, asker, call, plainly
 from .stage import stage
 
@@ -38,7 +38,9 @@ def test_every_byte_of_a_state_counts() -> None:
         assert await taken(live, state)
         for at in range(0, len(state), 7):
             assert not await taken(live, state[:at] + ("A" if state[at] != "A" else "B") + state[at + 1 :])
-        for other in (state + "-TAMPERED", state + "=", state[:-1], "", "x", " " + state, 7, ["x"], True, {}):
+        others: list[Any] = ["-TAMPERED", "=", "\n", "A"]
+        others = [*(state + each for each in others), state[:-1], " " + state, "", "x", 7, ["x"], True, {}]
+        for other in others:
             assert not await taken(live, other)
 
     play(scene())
@@ -103,7 +105,7 @@ def test_a_state_is_its_requests() -> None:
                 prompts=[prompt(plainly, description="P", name="t")],
             )
         )
-        asked = [
+        asked: list[tuple[str, Json]] = [
             ("tools/call", {"name": "t", "arguments": {"x": 1}}),
             ("tools/call", {"name": "t", "arguments": {"x": 2}}),
             ("tools/call", {"name": "t", "arguments": {}}),
@@ -114,16 +116,10 @@ def test_a_state_is_its_requests() -> None:
             ("resources/read", {"uri": "a:c"}),
         ]
         for at, (method, params) in enumerate(asked):
-            state = (await live.result(request(MODERN, method, capabilities=EVERYTHING, **params)))[
-                "requestState"
-            ]
-            answers = [
-                (await live.ask(request(MODERN, other, capabilities=EVERYTHING, requestState=state, **more)))[
-                    0
-                ]
-                for other, more in asked
-            ]
-            assert ["result" in each for each in answers] == [each == at for each in range(len(asked))]
+            first = await live.result(request(MODERN, method, capabilities=EVERYTHING, **params))
+            held: Json = {"requestState": first["requestState"], "capabilities": EVERYTHING}
+            told = [await live.ask(request(MODERN, other, **held, **more)) for other, more in asked]
+            assert ["result" in each for (each,) in told] == [each == at for each in range(len(asked))]
 
     play(scene())
 

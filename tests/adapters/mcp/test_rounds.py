@@ -79,10 +79,12 @@ def test_some_of_the_answers_are_not_enough_and_all_is_asked_again() -> None:
     async def scene() -> None:
         app, heard = asker("form", "url", "roots")
         live, decline = Live(app), {"action": "decline"}
-        for given in ({"form": decline}, {"form": decline, "url": decline}, {"roots": {"roots": []}}):
+        roots: Json = {"roots": []}
+        part: list[Json] = [{"form": decline}, {"form": decline, "url": decline}, {"roots": roots}]
+        for given in part:
             told = await live.result(call(inputResponses=given))
             assert list(told["inputRequests"]) == ["form", "url", "roots"]
-        whole = {"form": decline, "url": decline, "roots": {"roots": []}}
+        whole: Json = {"form": decline, "url": decline, "roots": roots}
         assert "content" in await live.result(call(inputResponses=whole))
         assert heard[-1] == {"form": Elicited("decline"), "url": Elicited("decline"), "roots": Roots(())}
 
@@ -196,7 +198,7 @@ DECLARED: tuple[tuple[Json, str, bool], ...] = (
     ({"roots": {"listChanged": True}}, "roots", True),
     ({"experimental": {"roots": {}}}, "roots", False),
 )
-LACKING = {
+LACKING: Json = {
     "form": {"elicitation": {}},
     "url": {"elicitation": {"url": {}}},
     "model": {"sampling": {}},

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -36,7 +36,7 @@ class Script(BaseModel):
 async def speak(input: Script, ctx: Context[None]) -> str:
     for first, *more in input.says:
         if isinstance(first, str):
-            await ctx.client.log(first, *more)  # type: ignore[arg-type]  # a level that the test wrote
+            await ctx.client.log(cast("Any", first), *more)
         else:
             await ctx.client.progress(first, *more)
     return "done"
@@ -234,10 +234,11 @@ def test_progress_has_the_clients_own_token(revision: str, token: str | int) -> 
     play(scene())
 
 
+NO_TOKENS: tuple[object, ...] = (None, True, False, 1.5, [], {"a": 1})
+
+
 @pytest.mark.parametrize("revision", REVISIONS)
-@pytest.mark.parametrize(
-    "meta", [{}, *({"progressToken": each} for each in (None, True, False, 1.5, [], {"a": 1}))], ids=str
-)
+@pytest.mark.parametrize("meta", [{}, *({"progressToken": each} for each in NO_TOKENS)], ids=str)
 def test_without_a_token_there_is_no_progress_and_no_stream(revision: str, meta: Json) -> None:
     async def scene() -> None:
         assert notes(await said(revision, [1], [2], meta=meta)) == []
@@ -314,10 +315,11 @@ def test_a_resource_and_a_prompt_speak_on_their_own_streams(revision: str) -> No
         return "words"
 
     async def scene() -> None:
-        for app, method, params in (
+        asked: list[tuple[App, str, Json]] = [
             (reading(whispers), "resources/read", {"uri": "a:b"}),
             (prompting(whispers), "prompts/get", {"name": "p"}),
-        ):
+        ]
+        for app, method, params in asked:
             messages = await Live(app).ask(request(revision, method, meta=WANTS, **params))
             assert [each.get("method") for each in messages] == ["notifications/progress", None]
             assert "result" in messages[-1]
@@ -389,8 +391,8 @@ def test_a_refusal_after_a_message_is_the_last_event(revision: str, how: str, co
 
 def plain(input: Script, ctx: Context[None]) -> str:
     for first, *more in input.says:
-        work = ctx.client.log(first, *more) if isinstance(first, str) else ctx.client.progress(first, *more)
-        ctx.client.wait(work)
+        said: Any = ctx.client.log if first in LEVELS else ctx.client.progress
+        ctx.client.wait(said(first, *more))
     return "done"
 
 
@@ -412,7 +414,7 @@ async def waits_wrongly(ctx: Context[None]) -> str:
     try:
         ctx.client.wait(work)
     except RuntimeError as refusal:
-        work.close()  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]  # it is a coroutine
+        work.close()  # pyright: ignore[reportAttributeAccessIssue]  # it is a coroutine
         return str(refusal)
     return "waited"
 

@@ -173,7 +173,18 @@ def test_older_revisions_see_no_member_of_the_newest(revision: str) -> None:
 def test_capabilities_do_not_depend_on_the_caller() -> None:
     discovered = [result(ask(MODERN, "server/discover", caller)) for caller in EVERYONE]
     opened = [result(ask("2025-11-25", "initialize", caller)) for caller in EVERYONE]
-    assert len({json.dumps(each["capabilities"]) for each in (*discovered, *opened)}) == 1
+    for told in (discovered, opened):
+        assert len({json.dumps(each["capabilities"]) for each in told}) == 1
+    extensions = discovered[0]["capabilities"].pop("extensions")
+    assert discovered[0]["capabilities"] == opened[0]["capabilities"]
+    assert set(extensions) == {"io.modelcontextprotocol/tasks"}
+
+
+def test_capabilities_do_not_depend_on_what_an_app_declares() -> None:
+    """One that came with a tool, a resource or a prompt would show that something hidden is there."""
+    for revision, method in ((MODERN, "server/discover"), ("2025-11-25", "initialize")):
+        bare = result(ask(revision, method, app=served(declared(nothing), "t")))["capabilities"]
+        assert bare == result(ask(revision, method))["capabilities"]
 
 
 @pytest.mark.parametrize("revision", REVISIONS)

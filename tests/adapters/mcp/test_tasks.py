@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from nonsuch import Agent, App, Registry, asgi, define_app_mcp
+from nonsuch import Agent, App, Registry, asgi, define_app_mcp, group
 from nonsuch.kernel.audit import ToolCall
 
 from .tasking import ABLE, EXTENSION, INFO, TASKS, Desk, body_of, run
@@ -276,3 +276,23 @@ def test_there_is_no_method_to_list_tasks_or_to_wait_for_one() -> None:
             assert (wire[0]["status"], json.loads(body_of(wire))["error"]["code"]) == (404, -32601)
 
     run(doing)
+
+
+# The constant surface
+
+
+def test_a_tool_behind_the_constant_surface_goes_on_as_a_task_too() -> None:
+    async def doing(desk: Desk) -> None:
+        asked = {"resource": "desk", "action": "greet", "params": {"name": "Ann"}}
+        plain = await desk.call("manage_resource", asked, able={})
+        ident = await desk.begin("manage_resource", asked)
+        assert (await desk.until(ident, "completed"))["result"] == plain["result"]
+        assert (await desk.call("greet", {"name": "Ann"}))["error"]["code"] == -32602  # it has no name here
+
+    class Constant(Desk):
+        """A desk whose tools are in one group."""
+
+        def more(self) -> dict[str, Any]:
+            return {"surface": "meta", "groups": {"desk": group("What the desk does", self.names())}}
+
+    run(doing, Constant())

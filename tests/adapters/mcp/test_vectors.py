@@ -59,7 +59,8 @@ def result_of(case: Case) -> Mapping[str, Any]:
 
 
 def test_the_vectors_hold_a_result_of_every_method_in_every_revision() -> None:
-    always = ["tools/list", "tools/call", "resources/list", "resources/templates/list", "resources/read", "prompts/list", "prompts/get", "completion/complete"]
+    lists = ["tools/list", "resources/list", "resources/templates/list", "prompts/list"]
+    always = [*lists, "tools/call", "resources/read", "prompts/get", "completion/complete"]
     older = ["initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"]
     served = {(method, revision) for revision in REVISIONS for method in always}
     served |= {(method, revision) for revision in LEGACY for method in older}

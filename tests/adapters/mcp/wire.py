@@ -114,6 +114,8 @@ def _answered(step: Step, app: App, body: bytes, written: list[bytes]) -> StepAn
             return Returned(Change(1, frozenset()))
         case Watch() | Deliver() | Audit():
             return Returned(None)
+        case _:
+            raise AssertionError(f"nobody expected {step}")
 
 
 def _ran(handler: Handler, given: object, context: Context[None]) -> StepAnswer:
