@@ -16,8 +16,8 @@ from pydantic_core import to_json
 
 from ..kernel.audit import AuthReason, AuthRefused
 from ..kernel.errors import ErrorAudience, Refusal, refused
-from ..kernel.meter import PASSES, RateClass, Verdict, address_key, key_of
 from ..kernel.meter import Limits as RateLimits
+from ..kernel.meter import Verdict, address_key
 from ..kernel.model import Agent, Human, Principal
 from ..kernel.steps import Audit, RequestFacts, ResolveToken, Returned, Steps, TakeToken
 from ..kernel.strict_json import Json, Limits
@@ -118,7 +118,8 @@ class Door:
     """What a request must satisfy before anything else is read.
 
     Loopback hosts and origins are admitted by default, because a page in a browser can reach them by
-    a name of its own choosing (DNS rebinding); every other host or origin must be listed.
+    a name of its own choosing (DNS rebinding); every other host or origin must be listed. ``server`` is
+    the app's name: two apps that count in one store count apart.
     """
 
     hosts: frozenset[str] = frozenset()
@@ -126,6 +127,7 @@ class Door:
     body_limit: int = BODY_LIMIT
     audience: ErrorAudience = field(default="caller")
     rates: RateLimits | None = None
+    server: str = ""
     limits: Limits = field(init=False)
 
     def __post_init__(self) -> None:
@@ -274,7 +276,8 @@ def _held(head: Head, door: Door) -> Steps[Unauthenticated | None]:
     """Refuse an address whose failures are used up, before its token is looked at."""
     if door.rates is None or head.address is None:
         return None
-    answer = yield TakeToken(address_key(head.address), door.rates.unauthenticated, 0)
+    key = address_key(door.server, head.address)
+    answer = yield TakeToken(key, door.rates.unauthenticated, 0)
     verdict = answer.value if isinstance(answer, Returned) else None
     if not isinstance(verdict, Verdict):
         return (yield from _unauthenticated(head, door, "store-failed", 503, 1))
@@ -284,8 +287,11 @@ def _held(head: Head, door: Door) -> Steps[Unauthenticated | None]:
 
 
 def _refuse(head: Head, door: Door, reason: AuthReason, status: AuthStatus) -> Steps[Unauthenticated]:
+    """Refuse, and count the failure; one that nobody could count is told nothing of its token."""
     if door.rates is not None and head.address is not None and status != 503:
-        yield TakeToken(address_key(head.address), door.rates.unauthenticated)
+        answer = yield TakeToken(address_key(door.server, head.address), door.rates.unauthenticated)
+        if not isinstance(answer, Returned) or not isinstance(answer.value, Verdict):
+            return (yield from _unauthenticated(head, door, "store-failed", 503, 1))
     return (yield from _unauthenticated(head, door, reason, status))
 
 
@@ -304,14 +310,6 @@ def _unauthenticated(
 ) -> Steps[Unauthenticated]:
     yield Audit(AuthRefused(reason, status, head.address, head.path))
     return Unauthenticated(reason, status, refused(_CODES[reason], door.audience), retry_after)
-
-
-def metered(door: Door, kind: RateClass, who: Principal) -> Steps[Verdict | None]:
-    """Count one request of a caller; ``None`` says that nobody could count it, and so it must not pass."""
-    if door.rates is None:
-        return PASSES
-    answer = yield TakeToken(key_of(kind, who), door.rates.of(kind))
-    return answer.value if isinstance(answer, Returned) and isinstance(answer.value, Verdict) else None
 
 
 def bearer(header: str | None) -> str | None:

@@ -36,6 +36,7 @@ OutcomeName = Literal[
     "policy-error",
     "input-required",
     "begun",
+    "rate-limited",
     "failed",
 ]
 CallerKind = Literal["agent", "human"]
@@ -52,7 +53,8 @@ class ToolCall:
 
     A call that goes on as a task is ``begun``, and has another outcome when that ends: ``task`` is one
     fingerprint in both. ``policies`` are ids for the operator. ``declared`` tells a hidden name from an
-    absent one and is ``None`` where the outcome already says that the entry exists.
+    absent one and is ``None`` where the outcome already says that the entry exists. A call is
+    ``rate-limited`` when its caller's allowance is spent, or when nobody could count it.
     """
 
     tool: str
@@ -121,6 +123,19 @@ class TaskAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class RateLimited:
+    """A request that is no call and no reading, and that was not taken up: its method, and why."""
+
+    method: str
+    code: str
+    caller: str
+    caller_kind: CallerKind
+    acts_for: str | None = None
+    outcome: Literal["rate-limited"] = "rate-limited"
+    kind: Literal["rate-limited"] = "rate-limited"
+
+
+@dataclass(frozen=True, slots=True)
 class AuthRefused:
     """A request that never became a caller."""
 
@@ -131,7 +146,7 @@ class AuthRefused:
     kind: Literal["auth-refused"] = "auth-refused"
 
 
-Event = ToolCall | ResourceRead | PromptGet | TaskAsked | AuthRefused
+Event = ToolCall | ResourceRead | PromptGet | TaskAsked | RateLimited | AuthRefused
 
 
 def tool_call(
@@ -169,6 +184,31 @@ def prompt_get(principal: Principal, name: str, outcome: Outcome, completes: str
     who, kind, behind = _caller(principal)
     what: Literal["prompt-get", "completion"] = "prompt-get" if completes is None else "completion"
     return PromptGet(name, word, who, kind, behind, scope, code, policies, completes, what)
+
+
+def limited_call(
+    principal: Principal, name: str, surface: Surface, code: str, *, seen: bool = False
+) -> ToolCall:
+    """Return the event of a call that was not taken up; ``seen``: its caller sees a tool of that name."""
+    who, kind, behind = _caller(principal)
+    return ToolCall(name, "rate-limited", surface, who, kind, behind, code=code, declared=seen or None)
+
+
+def limited_read(principal: Principal, uri: str, code: str) -> ResourceRead:
+    """Return the event of a reading that was not taken up."""
+    who, kind, behind = _caller(principal)
+    return ResourceRead(uri, "rate-limited", who, kind, behind, code=code)
+
+
+def limited_prompt(principal: Principal, name: str, code: str) -> PromptGet:
+    """Return the event of a prompt that was not given."""
+    who, kind, behind = _caller(principal)
+    return PromptGet(name, "rate-limited", who, kind, behind, code=code)
+
+
+def limited_other(principal: Principal, method: str, code: str) -> RateLimited:
+    """Return the event of any other request that was not taken up."""
+    return RateLimited(method, code, *_caller(principal))
 
 
 def _caller(principal: Principal) -> tuple[str, CallerKind, str | None]:

@@ -91,7 +91,7 @@ def prompted(entry: Entry, declared: Prompt) -> Entry:
     Raises: ContentFault.
     """
     for name, held in cast("dict[str, JsonSchema]", entry.input.document.get("properties", {})).items():
-        if "string" not in _kinds(held):
+        if not _is_word(held, entry.input.document.get("$defs", {})):
             raise ContentFault(
                 f"the argument `{name}` of the prompt `{declared.name}` is no string",
                 "a prompt's arguments are strings: declare `str`, a `Literal` or an enumeration of strings",
@@ -100,10 +100,16 @@ def prompted(entry: Entry, declared: Prompt) -> Entry:
     return replace(entry, completers=completers)
 
 
-def _kinds(held: JsonSchema) -> set[str]:
-    options = [held, *cast("list[JsonSchema]", held.get("anyOf", []))]
-    referring = {"string" for each in options if "$ref" in each}
-    return referring | {str(each["type"]) for each in options if "type" in each}
+def _options(held: JsonSchema, defs: Mapping[str, JsonSchema]) -> list[JsonSchema]:
+    """Return what a field may be, definitions looked up, ``null`` left out."""
+    listed = cast("list[JsonSchema]", held.get("anyOf", [held]))
+    found = [defs.get(str(each.get("$ref", "")).removeprefix("#/$defs/"), each) for each in listed]
+    return [each for each in found if each.get("type") != "null"]
+
+
+def _is_word(held: JsonSchema, defs: Mapping[str, JsonSchema]) -> bool:
+    """Whether a client can send it: prompts have arguments of strings."""
+    return all(each.get("type") == "string" for each in _options(held, defs))
 
 
 def _completers(what: str, declared: Complete, schema: InputSchema) -> Mapping[str, Completer]:
@@ -114,16 +120,17 @@ def _completers(what: str, declared: Complete, schema: InputSchema) -> Mapping[s
             f"`complete` of `{_shown(what)}` names `{unknown[0]}`, which is no argument",
             "complete the arguments that are declared",
         )
-    return {**_choices(known), **{name: _completer(what, name, how) for name, how in declared.items()}}
+    defs = cast("dict[str, JsonSchema]", schema.document.get("$defs", {}))
+    return {**_choices(known, defs), **{name: _completer(what, name, how) for name, how in declared.items()}}
 
 
-def _choices(known: Mapping[str, JsonSchema]) -> dict[str, Completer]:
+def _choices(known: Mapping[str, JsonSchema], defs: Mapping[str, JsonSchema]) -> dict[str, Completer]:
     """An argument that is one of several values completes by itself."""
-    options = ((name, held.get("enum")) for name, held in known.items())
+    options = {name: _options(held, defs) for name, held in known.items()}
     return {
-        name: Completer(None, tuple(map(str, cast("list[object]", values))))
-        for name, values in options
-        if isinstance(values, list)
+        name: Completer(None, tuple(str(value) for each in held for value in each["enum"]))
+        for name, held in options.items()
+        if held and all("enum" in each for each in held)
     }
 
 

@@ -12,7 +12,7 @@ from typing import Final, cast
 
 from .compile import PolicySource
 from .errors import Fault, fault
-from .policy_text import Place, place
+from .policy_text import Lines, Place, place
 from .shapes import uid
 from .strict_json import Json, JsonRefused, loads
 
@@ -81,10 +81,10 @@ def _entity(text: Json) -> dict[str, Json] | None:
 
 def _places(text: str) -> Iterator[Place]:
     """Yield the place of each item of the outermost list."""
-    depth, awaited = 0, False
+    depth, awaited, lines = 0, False, Lines(text)
     for match in _MARK.finditer(text):
         mark = match[0]
         if depth == 1 and awaited and mark not in "],":
-            yield place(text, match.start())
+            yield lines.place(match.start())
         awaited = mark == "," or (mark == "[" and depth == 0)
         depth += (mark in _OPENING) - (mark in _CLOSING)

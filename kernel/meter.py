@@ -5,20 +5,26 @@ Knows no clock and no store; a store applies ``take`` to one key at a time.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
+from ipaddress import IPv6Address, IPv6Network, ip_address
 from typing import Final, Literal
 
-from .model import Principal
+from .model import Principal, owner_key
 
 RateClass = Literal["read", "write", "unauthenticated"]
 NS: Final = 1_000_000_000
+KEYS: Final = 1_024
+_HOST_BITS: Final = 64  # of IPv6: one household or machine has all addresses of a /64 (RFC 6177 2)
 
 
 @dataclass(frozen=True, slots=True)
 class Rate:
     """``limit`` requests in each ``seconds``, as many of them at once as have gathered.
 
-    Raises: ValueError, when one of the two is not positive.
+    Raises: ValueError, for a rate that lets nothing or everything through.
     """
 
     limit: int
@@ -27,6 +33,8 @@ class Rate:
     def __post_init__(self) -> None:
         if self.limit < 1 or self.seconds < 1:
             raise ValueError("a rate lets at least one request through, in at least one second")
+        if self.limit > self.seconds * NS:
+            raise ValueError("a rate counts at most one request in each nanosecond")
 
     @property
     def interval(self) -> int:
@@ -83,15 +91,38 @@ def take(full_at: int | None, at: int, rate: Rate, *, count: int = 1) -> tuple[i
     after = begin + max(count, 1) * rate.interval
     if after - at <= rate.window:
         return (after if count else begin), PASSES
-    wait = after - at - rate.window
-    return begin, Verdict(False, -(-wait // NS))
+    return begin, refusing(after - at - rate.window)
 
 
-def key_of(kind: RateClass, who: Principal) -> str:
-    """Return the bucket of a caller: never shown, because it names an actor."""
-    return f"mcp:{kind}|{type(who).__name__.lower()}:{who.id}"
+def refusing(wait: int) -> Verdict:
+    """Return the refusal of who may come again after so many nanoseconds: in whole seconds, at least one."""
+    return Verdict(False, max(1, -(-wait // NS)))
 
 
-def address_key(address: str) -> str:
-    """Return the bucket of an address that fails to become a caller."""
-    return f"mcp:unauthenticated|address:{address}"
+@lru_cache(KEYS)
+def key_of(server: str, kind: RateClass, who: Principal) -> str:
+    """Return the bucket of a caller of one server: a text that names nobody.
+
+    An agent that acts for two people is two callers, so that what it does for one costs the other nothing.
+    """
+    return f"{kind}|{owner_key(server, who)}"
+
+
+@lru_cache(KEYS)
+def address_key(server: str, address: str) -> str:
+    """Return the bucket of an address that fails to become a caller: a text that tells no address."""
+    network = json.dumps([server, _network(address)])
+    return f"unauthenticated|{sha256(network.encode()).hexdigest()}"
+
+
+def _network(address: str) -> str:
+    """Return what one host can call itself by: an IPv4 address, an IPv6 network, any other text."""
+    try:
+        parsed = ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if not isinstance(parsed, IPv6Address):
+        return str(parsed)
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    return str(IPv6Network((int(parsed) >> _HOST_BITS << _HOST_BITS, _HOST_BITS)))

@@ -29,6 +29,10 @@ class Seal:
         if len(self.key) < TAG_BYTES:
             raise ValueError(f"a key that seals has at least {TAG_BYTES} bytes")
 
+    def of(self, server: str) -> Seal:
+        """Return the key of one server: what another one sealed with this secret opens nothing there."""
+        return Seal(hmac.digest(self.key, server.encode(), "sha256"))
+
     def seal(self, purpose: str, bound: bytes, payload: bytes) -> str:
         """Return the payload with a tag over it and over what it is bound to (HMAC-SHA-256, RFC 2104)."""
         sealed = self._tag(purpose, bound, payload) + payload

@@ -157,7 +157,12 @@ def define_app_mcp(
     unusable = (*_misplaced(path), *_unusable(secret, page_size), *unreadable)
     kernel = _kernel(declared, unusable, sources(), oauth)
     door = Door(
-        frozenset(allowed_hosts), frozenset(allowed_origins), body_limit_bytes, error_audience, rate_limits
+        frozenset(allowed_hosts),
+        frozenset(allowed_origins),
+        body_limit_bytes,
+        error_audience,
+        rate_limits,
+        name,
     )
     return App(
         name=name,
@@ -166,7 +171,7 @@ def define_app_mcp(
             kernel,
             About(name, version, title, website_url, tuple(icons)),
             door,
-            Seal(secret or secrets.token_bytes(32)),
+            Seal(secret or secrets.token_bytes(32)).of(name),
             instructions,
             page_size,
             None if oauth is None else protected(oauth, kernel.catalog, path),

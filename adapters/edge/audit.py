@@ -13,7 +13,16 @@ from typing import Final, assert_never
 
 from pydantic_core import to_json
 
-from ...kernel.audit import MAX_NAME_CHARS, AuthRefused, Event, PromptGet, ResourceRead, TaskAsked, ToolCall
+from ...kernel.audit import (
+    MAX_NAME_CHARS,
+    AuthRefused,
+    Event,
+    PromptGet,
+    RateLimited,
+    ResourceRead,
+    TaskAsked,
+    ToolCall,
+)
 from .app import App, OnAudit
 
 log: Final = logging.getLogger("nonsuch.audit")
@@ -21,10 +30,10 @@ _hooks: Final = logging.getLogger("nonsuch.audit-hook")
 _pending: Final[set[asyncio.Future[object]]] = set()
 _MEMBERS: Final = {
     kind: tuple(each.name for each in dataclasses.fields(kind))
-    for kind in (ToolCall, ResourceRead, PromptGet, TaskAsked, AuthRefused)
+    for kind in (ToolCall, ResourceRead, PromptGet, TaskAsked, RateLimited, AuthRefused)
 }
 MAX_URI_CHARS: Final = 512
-_LOUD: Final = frozenset({"X_INTERNAL", "X_OUTPUT_INVALID"})
+_LOUD: Final = frozenset({"X_INTERNAL", "X_OUTPUT_INVALID", "X_RATE_STORE_FAILED"})
 
 
 def record(app: App, events: Iterable[Event], at: datetime) -> None:
@@ -40,13 +49,15 @@ def record(app: App, events: Iterable[Event], at: datetime) -> None:
 
 def _declared(app: App, event: Event) -> Event:
     """Tell the operator hidden from absent; no caller can see this second look-up."""
-    if isinstance(event, ToolCall) and event.outcome == "hidden":
-        declared = app.kernel.catalog.declares(event.tool, event.surface)
+    if isinstance(event, ToolCall) and event.outcome in ("hidden", "rate-limited"):
+        declared = event.declared or app.kernel.catalog.declares(event.tool, event.surface)
         return dataclasses.replace(event, tool=event.tool[:MAX_NAME_CHARS], declared=declared)
     if isinstance(event, ResourceRead):
         return dataclasses.replace(event, uri=event.uri[:MAX_URI_CHARS])
     if isinstance(event, PromptGet):
         return dataclasses.replace(event, prompt=event.prompt[:MAX_URI_CHARS])
+    if isinstance(event, RateLimited):
+        return dataclasses.replace(event, method=event.method[:MAX_NAME_CHARS])
     return event
 
 
@@ -73,6 +84,8 @@ def level(event: Event) -> int:
             return logging.INFO
         case "hidden" | "scope-denied" | "policy-denied":
             return logging.WARNING
+        case "rate-limited":
+            return logging.ERROR if event.code in _LOUD else logging.WARNING
         case "policy-error":
             return logging.ERROR
         case "failed":

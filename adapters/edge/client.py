@@ -21,7 +21,7 @@ from ...kernel.asks import (
 )
 from ...kernel.client import unasked
 from ...kernel.line import Line
-from ...kernel.model import Principal
+from ...kernel.model import Principal, owner_key
 from ...kernel.strict_json import Json
 
 T = TypeVar("T")
@@ -48,7 +48,7 @@ class Waiting:
     def deliver(self, ident: str, who: Principal, answer: Json) -> None:
         """Take an answer, if this principal was asked and nobody answered yet."""
         asked, future = self._held.get(ident, (None, None))
-        same = type(asked) is type(who) and asked is not None and asked.id == who.id
+        same = asked is not None and owner_key("", asked) == owner_key("", who)
         if same and future is not None and not future.done():
             future.set_result(answer)
 

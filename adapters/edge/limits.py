@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
 from ...kernel.meter import Rate, Verdict, take
 
@@ -30,11 +30,25 @@ class RateStore(Protocol):
         ...
 
 
+@runtime_checkable
+class Closable(Protocol):
+    """A store that holds connections is closed with its app."""
+
+    async def close(self) -> None:
+        """Close them; a later ``take`` opens others."""
+        ...
+
+
 class MemoryRateStore:
-    """Counts in this process, by a clock that is never set. Several processes each allow the whole rate."""
+    """Counts in this process, by a clock that is never set. Several processes each allow the whole rate.
+
+    Of more than ``max_keys`` buckets those are forgotten that are full soonest.
+    """
 
     def __init__(self, clock: Callable[[], int] = time.monotonic_ns, max_keys: int = MAX_KEYS) -> None:
-        """``clock`` tells nanoseconds."""
+        """``clock`` tells nanoseconds. Raises: ValueError, for a store that can hold nothing."""
+        if max_keys < 1:
+            raise ValueError("a store of rates holds one bucket or more")
         self._clock, self._max_keys = clock, max_keys
         self._full_at: dict[str, int] = {}
         self._lock = threading.Lock()

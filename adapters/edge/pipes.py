@@ -38,10 +38,12 @@ class Pipes:
 
     async def send(self, line: bytes) -> None:
         """Write a line, and wait until it was: who does not read slows down who writes."""
-        if not self.gone.is_set():
-            sent = self._loop.create_future()
-            self._lines.put((line + b"\n", sent))
-            await sent
+        if self.gone.is_set():
+            await asyncio.sleep(0)  # who says a lot to nobody leaves a turn to others, and can be stopped
+            return
+        sent = self._loop.create_future()
+        self._lines.put((line + b"\n", sent))
+        await sent
 
     def close(self) -> None:
         """Write what is still to be written, for a moment. Who reads may stay in a read that never ends."""

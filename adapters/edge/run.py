@@ -52,6 +52,7 @@ from ...kernel.strict_json import Json
 from .app import App
 from .audit import record
 from .client import StreamClient, Waiting
+from .limits import Closable
 from .task_store import TaskBook
 from .task_work import Labour
 from .tasks import Works
@@ -130,6 +131,7 @@ class Edge:
     read: Read | None = None
     outlet: Outlet | None = None
     events: list[Event] = field(default_factory=list[Event])
+    rests_at: float = 0
     client: Client | None = None
     threads: Executor | None = None
 
@@ -215,17 +217,24 @@ class Edge:
         return await self.running.works.launch(step, labour, self._client(step.permit))
 
     async def _watched(self, step: Watch, outlet: Outlet) -> Change | None:
-        """Wait for a change, with a sign of life now and then so that nobody between closes the stream."""
-        changes = self.running.app.notify
+        """Wait for a change, or until the next sign of life, which comes as often whatever changes between.
+
+        A listener is told of that too, as of a change of nothing, to see whether it may still listen.
+        """
+        changes, loop = self.running.app.notify, asyncio.get_running_loop()
         outlet.stoppable()
-        while True:
-            if step.tasks:
-                found = await self.running.works.watch(step, changes, KEEP_ALIVE_SECONDS)
-            else:
-                found = await changes.wait(step.count, KEEP_ALIVE_SECONDS)
-            if found is not None or changes.closed:
-                return found
-            await outlet.rest()
+        if self.rests_at == 0:
+            self.rests_at = loop.time() + KEEP_ALIVE_SECONDS
+        seconds = max(self.rests_at - loop.time(), 0)
+        if step.tasks:
+            found = await self.running.works.watch(step, changes, seconds)
+        else:
+            found = await changes.wait(step.count, seconds)
+        if found is not None or changes.closed:
+            return found
+        self.rests_at += KEEP_ALIVE_SECONDS
+        await outlet.rest()
+        return Change(step.count, frozenset())
 
     async def _apply(self, handler: Handler, given: object, context: Context[Any]) -> Answer:
         arguments = [given if each == "input" else context for each in handler.takes]
@@ -352,6 +361,8 @@ class Open(AbstractAsyncContextManager[Running]):
     ) -> bool | None:
         if self._running is not None:
             await self._running.works.close()
+        if isinstance(self._app.rate_store, Closable):
+            await self._app.rate_store.close()
         return None if self._lifespan is None else await self._lifespan.__aexit__(kind, value, trace)
 
 

@@ -116,8 +116,10 @@ class _Outlet:
 
     async def write(self, message: bytes) -> None:
         """Send one message."""
-        if not self.cancelled:
-            await self.pipes.send(one_line(message))
+        if self.cancelled:
+            await asyncio.sleep(0)  # leaves a turn to others
+            return
+        await self.pipes.send(one_line(message))
 
     async def rest(self) -> None:
         """Nobody stands between who would need a sign of life."""

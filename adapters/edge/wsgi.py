@@ -161,6 +161,7 @@ class _Visit:
     async def _part(self, data: bytes) -> None:
         """Wait until the part was sent: a slow client slows its handler, and nothing piles up."""
         if self._gone.is_set():
+            await asyncio.sleep(0)  # who says a lot to nobody leaves a turn to others, and can be stopped
             return
         part = _Part(data, self._loop.create_future())
         self._parts.add(part.sent)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, assert_never
 
+from ...kernel.audit import limited_call
 from ...kernel.errors import Refusal, refusal, refused
 from ...kernel.gates import Kernel
 from ...kernel.model import (
@@ -21,12 +22,13 @@ from ...kernel.model import (
     Outcome,
     PolicyDenied,
     PolicyError,
-    Principal,
     ScopeDenied,
     Unfit,
 )
-from ...kernel.steps import ReadBody, Returned, Steps
+from ...kernel.steps import Audit, ReadBody, Returned, Steps
 from ...kernel.strict_json import Json, JsonRefused, loads
+from ...kernel.view import View
+from ..meters import class_of, metered
 from ..wire import (
     JSON_TYPE,
     Door,
@@ -54,8 +56,8 @@ class HttpServer:
 def serve(server: HttpServer, head: Head) -> Steps[Reply]:
     """Answer one request.
 
-    1. Host and Origin  2. authentication  3. body and JSON  4. the view and the kernel's gates.
-    What is refused before 4 is refused for every path alike, so that no path shows.
+    1. Host and Origin  2. authentication  3. the rate  4. body and JSON  5. the kernel's gates.
+    What is refused before 5 is refused for every path outside the caller's view alike, so that none shows.
     """
     refusing = server.door.refuses(head)  # 1
     if refusing is not None:
@@ -63,12 +65,28 @@ def serve(server: HttpServer, head: Head) -> Steps[Reply]:
     who = yield from authenticate(head, server.door, agents_only=False)  # 2
     if isinstance(who, Unauthenticated):
         return problem(who.status, who.refusal, who.headers())
-    if head.method != "POST" or not head.path.startswith(server.prefix):
+    path = head.path.removeprefix(server.prefix) if head.path.startswith(server.prefix) else None
+    view = server.kernel.view_for(who)
+    held = yield from _limited(server, head, view, path)  # 3
+    if held is not None:
+        return held
+    if head.method != "POST" or path is None:
         return _unknown(server)
-    arguments = yield from _arguments(server, head)  # 3
+    arguments = yield from _arguments(server, head)  # 4
     if isinstance(arguments, Reply):
         return arguments
-    return (yield from _invoke(server, head.path.removeprefix(server.prefix), arguments, who))  # 4
+    return (yield from _invoke(server, view, path, arguments))  # 5
+
+
+def _limited(server: HttpServer, head: Head, view: View, path: str | None) -> Steps[Reply | None]:
+    """Count a request, and return its refusal if it must not pass; whatever runs nothing is a write."""
+    entry = view.find(path, "http") if path is not None and head.method == "POST" else None
+    held = yield from metered(server.door, class_of(entry), view.principal)
+    if held is None:
+        return None
+    name = entry.name if entry is not None else head.path if path is None else path
+    yield Audit(limited_call(view.principal, name, "http", held.code, seen=entry is not None))
+    return problem(held.status, refused(held.code, server.door.audience), held.headers)
 
 
 def _arguments(server: HttpServer, head: Head) -> Steps[dict[str, Json] | Reply]:
@@ -89,8 +107,7 @@ def _json(server: HttpServer, cause: str) -> Refusal:
     return Refusal("X_JSON_INVALID", cause, refused("X_JSON_INVALID", server.door.audience).fix)
 
 
-def _invoke(server: HttpServer, path: str, arguments: dict[str, Json], who: Principal) -> Steps[Reply]:
-    view = server.kernel.view_for(who)
+def _invoke(server: HttpServer, view: View, path: str, arguments: dict[str, Json]) -> Steps[Reply]:
     outcome = yield from server.kernel.invoke(view, Call(path, arguments, "http"))
     entry = view.find(path, "http")
     return _reply(server, entry.name if entry is not None else "", outcome)

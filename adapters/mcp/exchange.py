@@ -15,9 +15,9 @@ from pydantic_core import to_json
 from ...kernel.asks import LEVELS, Ask, Capability, ElicitUrl, Given, Logged, Progress
 from ...kernel.catalog import Entry
 from ...kernel.line import TaskLine
-from ...kernel.model import Principal, Unfit
-from ...kernel.seal import Seal
-from ...kernel.strict_json import Json, loads
+from ...kernel.model import Principal, Unfit, owner_key
+from ...kernel.seal import MAX_SEALED_CHARS, Seal
+from ...kernel.strict_json import Json, JsonRefused, loads
 from ..wire import Head
 from . import asking, mirror
 from .envelope import CAPABILITIES_KEY, LOG_LEVEL_KEY, TASKS_KEY, Message
@@ -151,21 +151,34 @@ class Exchange:
         return cast(float, held["until"]) >= self._head.received
 
     def suspend(self, seal: Seal, state: Json) -> str:
-        """Return the state of this round: sealed to its caller, its request and an hour."""
+        """Return the state of this round: sealed to its caller, its request and an hour.
+
+        Raises: ValueError, for what could not come back.
+        """
         payload = to_json({"state": state, "until": self._head.received + STATE_SECONDS})
-        return seal.seal(_PURPOSE, self._bound(), payload)
+        sealed = seal.seal(_PURPOSE, self._bound(), payload)
+        if len(sealed) > MAX_SEALED_CHARS or not _readable(payload):
+            raise ValueError("the state of a round must come back as it went")
+        return sealed
 
     def _bound(self) -> bytes:
         params = self._message.params
         asked = [params.get("name"), params.get("uri"), params.get("arguments")]
         digest = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
-        who = self._who
-        return "\x00".join((type(who).__name__, who.id, self._message.method, digest)).encode()
+        return f"{owner_key('', self._who)} {self._message.method} {digest}".encode()
 
 
 def notification(method: str, params: Mapping[str, Json]) -> bytes:
     """Return a notification as bytes."""
-    return to_json({"jsonrpc": "2.0", "method": method, "params": dict(params)})
+    return to_json({"jsonrpc": "2.0", "method": method, "params": dict(params)}, inf_nan_mode="null")
+
+
+def _readable(payload: bytes) -> bool:
+    try:
+        loads(payload)
+    except JsonRefused:
+        return False
+    return True
 
 
 def _meta(message: Message) -> dict[str, Json]:

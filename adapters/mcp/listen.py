@@ -13,7 +13,7 @@ from typing import Final, cast
 
 from pydantic_core import to_json
 
-from ...kernel.model import Principal
+from ...kernel.model import Agent, Human, Principal, owner_key
 from ...kernel.steps import Change, ResolveToken, Returned, Steps, Watch, Write
 from ...kernel.strict_json import Json
 from ...kernel.tasks import Task
@@ -106,8 +106,9 @@ def _still(request: Request) -> Steps[Principal | None]:
         return request.who
     answer = yield ResolveToken(token, facts_of(request.head))
     who = answer.value if isinstance(answer, Returned) else None
-    same = type(who) is type(request.who) and cast(Principal, who).id == request.who.id
-    return cast(Principal, who) if same else None
+    if not isinstance(who, Agent | Human) or owner_key("", who) != owner_key("", request.who):
+        return None
+    return who
 
 
 def _wanted(held: Json) -> Wanted | None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ...kernel.model import Principal
+from ...kernel.model import Principal, owner_key
 from ...kernel.seal import Seal
 
 _PURPOSE: Final = "nonsuch cursor"
@@ -57,4 +57,4 @@ class Pages:
 
 
 def _bound(who: Principal, kind: str) -> bytes:
-    return "\x00".join((type(who).__name__, who.id, kind)).encode()
+    return f"{owner_key('', who)} {kind}".encode()

@@ -6,6 +6,7 @@ catalog, and nothing but the view may.
 
 from __future__ import annotations
 
+from ...kernel.asks import LEVELS
 from ...kernel.errors import Refusal, refused
 from ...kernel.model import Principal
 from ...kernel.steps import Deliver, ReadBody, Returned, Steps
@@ -25,10 +26,10 @@ from ..wire import (
 )
 from . import completion, content, envelope, listen, tasks, tools
 from .endpoint import McpServer, Request
-from .envelope import Message, Response, result
+from .envelope import LOG_LEVEL_KEY, Message, Response, result
 from .introduce import discover, initialize
 from .listing import listed
-from .metering import limited, over, spent
+from .metering import counted, limited, over
 from .oauth import Protected
 from .revisions import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, MODERN
 
@@ -85,9 +86,12 @@ def answer(
     if isinstance(message, Response) or message.id is None:
         return (yield from _taken(server, head, message, who, meters=meters))
     request = Request(server, head, message, message.id, who, streams, meters)
-    if _meta_broken(message):
-        return request.error(INVALID_PARAMS, "`_meta` must be an object")
-    if message.method != "tools/call":
+    calls = message.method == "tools/call"
+    wrong = _meta_broken(message)
+    if wrong is not None:
+        broken = request.error(INVALID_PARAMS, wrong)
+        return (yield from counted(request, "write" if calls else "read", broken))
+    if not calls:
         refused = yield from limited(request, "read")
         if refused is not None:
             return refused
@@ -98,9 +102,9 @@ def _taken(
     server: McpServer, head: Head, message: Message | Response, who: Principal, *, meters: bool
 ) -> Steps[Reply]:
     """Take what has no answer: a client's own answer, or a notification."""
-    held = (yield from over(server, "read", who)) if meters else None
+    held = (yield from over(server, message, who, envelope.spoken(head))) if meters else None
     if held is not None:
-        return spent(server, None, envelope.spoken(head), held)
+        return held
     if isinstance(message, Response):
         yield Deliver(str(message.id), who, message.result)
     return Reply(202)
@@ -153,8 +157,13 @@ def _of_era(request: Request, *, modern: bool) -> Steps[Reply]:
             return request.error(METHOD_NOT_FOUND, "method not found", status=status)
 
 
-def _meta_broken(message: Message) -> bool:
-    return not isinstance(message.params.get("_meta", {}), dict)
+def _meta_broken(message: Message) -> str | None:
+    """Return what is wrong with ``_meta``, whatever the request names."""
+    meta = message.params.get("_meta", {})
+    if not isinstance(meta, dict):
+        return "`_meta` must be an object"
+    wanted = meta.get(LOG_LEVEL_KEY, "info") if message.revision is MODERN else "info"
+    return None if wanted in LEVELS else f"`{LOG_LEVEL_KEY}` must be one of {', '.join(LEVELS)}"
 
 
 def _unread(server: McpServer, head: Head, *, acceptable: bool) -> Reply | None:

@@ -7,10 +7,11 @@ from functools import partial
 from ...kernel.meta import MANAGE, TOOLS, asked_for
 from ...kernel.model import Begun, Call, InputRequired
 from ...kernel.steps import Steps
+from ..meters import class_of
 from ..wire import Reply
 from . import meta, tasks
 from .endpoint import Request
-from .metering import class_of, limited
+from .metering import counted, limited
 from .refusals import answer
 from .revisions import INVALID_PARAMS
 from .rounds import another
@@ -21,21 +22,22 @@ def call(request: Request) -> Steps[Reply]:
     params = request.message.params
     name, arguments = params.get("name"), params.get("arguments", {})
     if not isinstance(name, str) or not isinstance(arguments, dict):
-        return request.malformed("`name` must be a string and `arguments` an object")
+        malformed = request.malformed("`name` must be a string and `arguments` an object")
+        return (yield from counted(request, "write", malformed))
     line = request.exchange()
     if not line.reopen(request.server.seal):
-        return request.error(INVALID_PARAMS, "invalid requestState")
+        return (yield from counted(request, "write", request.error(INVALID_PARAMS, "invalid requestState")))
     view = request.view()  # 8
     asked = Call(name, arguments, "mcp")
     if view.table.meta and name in TOOLS:
         given = asked_for(name, arguments)
         if not isinstance(given, Call):
-            refused = yield from limited(request, "write" if name == MANAGE else "read")
+            refused = yield from limited(request, "write" if name == MANAGE else "read", name, seen=True)
             return refused if refused is not None else (yield from meta.told(request, view, name, given))
         asked, line.mirrored = given, False
     group = asked.group
     entry = view.find(asked.name, "mcp") if group is None else view.grouped(group, asked.name)
-    refused = yield from limited(request, class_of(entry))
+    refused = yield from limited(request, class_of(entry), asked.name, seen=entry is not None)
     if refused is not None:
         return refused
     if entry is not None and entry.task != "never" and line.keeps_tasks:

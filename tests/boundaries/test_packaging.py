@@ -16,7 +16,12 @@ import pytest
 import uv
 
 ROOT = Path(__file__).resolve().parents[2]
-LOCKS = ["requirements.lock", "tests/conformance/mcp1.lock", "tests/conformance/package-lock.json"]
+LOCKS = [
+    "requirements.lock",
+    "tests/conformance/mcp1.lock",
+    "tests/conformance/mcp2.lock",
+    "tests/conformance/package-lock.json",
+]
 FRAMEWORKS = {"django", "fastapi", "fastmcp", "flask", "starlette", "uvicorn"}
 CLIENTS_AND_DRIVERS = {"httpx", "mcp", "psycopg", "psycopg_pool"}
 

@@ -63,10 +63,11 @@ class Refused(Exception):
 
 
 class Authority:
-    """The server, from `with` to its end. ``tokens`` are those it issued for the one resource it knows."""
+    """The server, from `with` to its end. ``tokens`` are those it issued, all for the one resource."""
 
-    def __init__(self, resource: str) -> None:
+    def __init__(self, resource: str, on_token: Callable[["Token"], object]) -> None:
         self._resource = resource
+        self._on_token = on_token
         self._clients: dict[str, Client] = {}
         self._codes: dict[str, Grant] = {}
         self.tokens: dict[str, Token] = {}
@@ -143,12 +144,17 @@ class Authority:
         if given.get("grant_type") != "authorization_code" or grant is None:
             raise Refused("invalid_grant", "no such code")
         digest = sha256(given.get("code_verifier", "").encode()).digest()
-        shown = (given.get("client_id"), given.get("redirect_uri"), urlsafe_b64encode(digest).rstrip(b"=").decode())
+        shown = (
+            given.get("client_id"),
+            given.get("redirect_uri"),
+            urlsafe_b64encode(digest).rstrip(b"=").decode(),
+        )
         if shown != (grant.client_id, grant.redirect_uri, grant.challenge):
             raise Refused("invalid_grant", "the code was given to another")
         self._aimed(given)
         token = secrets.token_urlsafe(16)
         self.tokens[token] = Token(self._clients[grant.client_id].name, grant.scopes)
+        self._on_token(self.tokens[token])
         told = {"token_type": "Bearer", "expires_in": SECONDS, "scope": " ".join(sorted(grant.scopes))}
         return Answer(200, {"access_token": token, **told})
 

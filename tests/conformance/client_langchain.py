@@ -42,6 +42,8 @@ async def take(client: MultiServerMCPClient, step: client_walk.Step) -> client_w
             return {"resources": [str(each.metadata["uri"]) for each in await client.get_resources(SERVER)]}
         case "read":
             return {"read": (await client.get_resources(SERVER, uris=[name]))[0].as_string()}
+        case _:
+            raise NotImplementedError(what)
 
 
 async def invoked(tool: Any, arguments: dict[str, Any]) -> Any:

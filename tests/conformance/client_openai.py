@@ -25,7 +25,9 @@ class OneCall(Model):
             type="function_call", call_id="1", name=name, arguments=json.dumps(arguments)
         )
 
-    async def get_response(self, system_instructions: Any, input: Any, *rest: Any, **more: Any) -> ModelResponse:
+    async def get_response(
+        self, system_instructions: Any, input: Any, *rest: Any, **more: Any
+    ) -> ModelResponse:
         """Call, or repeat."""
         told = [each["output"] for each in input if each.get("type") == "function_call_output"]
         return ModelResponse([self._said(told[0]) if told else self._call], Usage(), None)
@@ -36,13 +38,17 @@ class OneCall(Model):
 
     def _said(self, told: Any) -> ResponseOutputMessage:
         text = ResponseOutputText(type="output_text", text=json.dumps(told), annotations=[])
-        return ResponseOutputMessage(id="2", type="message", role="assistant", status="completed", content=[text])
+        return ResponseOutputMessage(
+            id="2", type="message", role="assistant", status="completed", content=[text]
+        )
 
 
 @asynccontextmanager
 async def connect(url: str, token: str, era: str) -> AsyncGenerator[MCPServerStreamableHttp]:
     """Connect one server."""
-    async with MCPServerStreamableHttp({"url": url, "headers": {"Authorization": f"Bearer {token}"}}) as server:
+    async with MCPServerStreamableHttp(
+        {"url": url, "headers": {"Authorization": f"Bearer {token}"}}
+    ) as server:
         yield server
 
 

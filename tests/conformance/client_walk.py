@@ -41,8 +41,9 @@ async def met(take: Take, client: Any, step: Step) -> Met:
 
 def refusal(error: BaseException) -> Met:
     """Return what an exception says: the protocol's error, or the client's own."""
-    if isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-        return refusal(error.exceptions[0])
+    alone: Any = getattr(error, "exceptions", ())  # of a group
+    if len(alone) == 1:
+        return refusal(alone[0])
     if type(error).__name__ not in ("McpError", "MCPError"):
         return {"failure": type(error).__name__, "message": str(error)}
     told: Any = getattr(error, "error", error)
@@ -63,7 +64,9 @@ async def take(client: Any, step: Step, **options: Any) -> Met:
             messages = (await client.get_prompt(name, arguments)).messages
             return {"messages": [[each.role, each.content.text] for each in messages]}
         case "resources":
-            return {"resources": [str(each.uri) for each in _inside(await client.list_resources(), "resources")]}
+            return {
+                "resources": [str(each.uri) for each in _inside(await client.list_resources(), "resources")]
+            }
         case "read":
             return {"read": _inside(await client.read_resource(name), "contents")[0].text}
         case _:

@@ -136,7 +136,9 @@ OPTIONS: Final[Mapping[str, Callable[[str], Sequence[str]]]] = {
 def inspected(home: str, plan: Plan, token: str, step: Step) -> Met:
     what, name, arguments = step
     given = "--prompt-args" if what == "prompt" else "--tool-arg"
-    main = npm_modules() / "@modelcontextprotocol" / "inspector" / "clients" / "launcher" / "build" / "index.js"
+    main = (
+        npm_modules() / "@modelcontextprotocol" / "inspector" / "clients" / "launcher" / "build" / "index.js"
+    )
     done = subprocess.run(
         [
             *(str(node()), str(main), "--cli", plan["url"], "--transport", "http"),
@@ -188,9 +190,7 @@ class Client:
 
     def rows(self, whole: Sequence[Row]) -> list[Row]:
         """Return the rows of a plan that this client walks."""
-        return [
-            row for row in whole if row.step[0] not in self.lacks and (row.brief or not self.brief)
-        ]
+        return [row for row in whole if row.step[0] not in self.lacks and (row.brief or not self.brief)]
 
     def sends(self, row: Row) -> bool:
         """Whether this client sends a step at all: one that is brief looks its tools up first."""
@@ -202,14 +202,16 @@ class Client:
 
 
 # What the model of a framework's agent reads when it runs the tools of `RUNS`
-READ_ROWS, READ_REFUSAL = ({"ran": each(LEGACY)["text"]} for each in (answered(ROWS), refused(*PUBLISHED)))
-RUNS_PLAIN: Final = [READ_ROWS, READ_REFUSAL, SCOPE, READ_ROWS]
-RUNS_OPENAI: Final = [
-    *({"ran": [{"type": "input_text", "text": each["ran"]}]} for each in (READ_ROWS, READ_REFUSAL)),
-    {"ran": "An error occurred while running the tool. Please try again."},  # so it shows the protocol's errors
+READ_ROWS: Final[Met] = {"ran": answered(ROWS)(LEGACY)["text"]}
+READ_REFUSAL: Final[Met] = {"ran": refused(*PUBLISHED)(LEGACY)["text"]}
+RUNS_PLAIN: Final[Sequence[Met]] = [READ_ROWS, READ_REFUSAL, SCOPE, READ_ROWS]
+RUNS_OPENAI: Final[Sequence[Met]] = [
+    {"ran": [{"type": "input_text", "text": READ_ROWS["ran"]}]},
+    {"ran": [{"type": "input_text", "text": READ_REFUSAL["ran"]}]},
+    {"ran": "An error occurred while running the tool. Please try again."},  # for any error of the protocol
     {"ran": [{"type": "input_text", "text": READ_ROWS["ran"]}]},
 ]
-RUNS_PYDANTIC_AI: Final = [
+RUNS_PYDANTIC_AI: Final[Sequence[Met]] = [
     {"ran": f'{{"listDrafts":{READ_ROWS["ran"]}}}'},
     {"ran": refused(*ABSENT)(LEGACY)["text"]},  # its model makes up the draft
     {"ran": SCOPE["message"]},

@@ -50,7 +50,11 @@ def refused(code: str, cause: str, fix: str) -> Callable[[str], Met]:
 
 def no_tool(name: str) -> Callable[[str], Met]:
     message = f"tool not found: {name} - call tools/list to read the catalog this caller may use"
-    return lambda revision: {"code": -32602 if revision == MODERN else -32601, "message": message, "data": None}
+    return lambda revision: {
+        "code": -32602 if revision == MODERN else -32601,
+        "message": message,
+        "data": None,
+    }
 
 
 def no_prompt(revision: str) -> Met:
@@ -87,7 +91,8 @@ ABSENT: Final = (
 )
 INVALID: Final = (
     "X_INPUT_INVALID",
-    "input for tool `publishDraft` failed validation: draftId: must be of type string; extra: not an argument",
+    "input for tool `publishDraft` failed validation: "
+    "draftId: must be of type string; extra: not an argument",
     "correct the named fields and send the call again",
 )
 

@@ -1,25 +1,22 @@
 """Released clients against a served app: each walks one plan, meets every outcome, and goes on afterwards."""
 
-import itertools
 from collections.abc import Sequence
-from typing import Final
 
 import pytest
 
 from .clients import CLIENTS, Client
 from .plan import EDITOR, MODERN, RUNS, VIEWER, Row
-from .watched import Seen, Service
-
-numbers: Final = itertools.count(1)
+from .watched import Seen, Service, fresh
 
 
 @pytest.mark.parametrize("name", CLIENTS)
 def test_a_released_client_meets_every_outcome_and_goes_on(name: str, service: Service) -> None:
-    client, number = CLIENTS[name], next(numbers)
-    plans = {f"editor-{number}": client.rows(EDITOR), f"viewer-{number}": client.rows(VIEWER)}
-    sessions = [{"token": token, "steps": [row.step for row in rows]} for token, rows in plans.items()]
+    client = CLIENTS[name]
+    plans = {fresh("editor"): client.rows(EDITOR), fresh("viewer"): client.rows(VIEWER)}
+    steps = {token: [row.step for row in rows] for token, rows in plans.items()}
     if client.runs:
-        sessions.append({"token": f"editor-{next(numbers)}", "steps": RUNS})
+        steps[fresh("editor")] = list(RUNS)
+    sessions = [{"token": token, "steps": taken} for token, taken in steps.items()]
     walked = client.walk({"url": service.url, "era": client.era, "sessions": sessions})
     assert walked == [*map(client.expects, plans.values()), *([client.runs] if client.runs else [])]
     for token, rows in plans.items():

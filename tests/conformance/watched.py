@@ -4,12 +4,13 @@
 those of its authorization server, which it starts. Knows no client.
 """
 
+import itertools
 import json
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Generator, Mapping, MutableMapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -21,12 +22,13 @@ import uvicorn
 from nonsuch import Agent, App, asgi, oauth
 from nonsuch.kernel.audit import Event
 
-from .authority import Authority
+from .authority import Authority, Token
 from .drafts import app
 from .environment import ROOT
 
 MODULE: Final = "tests.conformance.watched"
 PATIENCE: Final = 60
+_numbers: Final = itertools.count(1)
 Seen = dict[str, Any]
 
 # The parent's side
@@ -55,15 +57,24 @@ def _lines(said: Path) -> list[str]:
     return [line for line in said.read_text().splitlines(keepends=True) if line.endswith("\n")]
 
 
+def fresh(role: str) -> str:
+    """Return a name that no caller had yet; `editor` and `viewer` make it a static token too."""
+    return f"{role}-{next(_numbers)}"
+
+
 @contextmanager
 def serving(kind: str) -> Generator[Service]:
     """Serve the app from a process of its own."""
     with TemporaryDirectory() as directory:
         said = Path(directory, "said.txt")
         with said.open("w") as output:
-            process = subprocess.Popen([sys.executable, "-m", MODULE, kind, directory], cwd=ROOT, stdout=output)
+            process = subprocess.Popen(
+                [sys.executable, "-m", MODULE, kind, directory], cwd=ROOT, stdout=output
+            )
         try:
             until(lambda: bool(_lines(said)) or process.poll() is not None)
+            if process.poll() is not None:
+                raise RuntimeError(f"the server did not start: exit code {process.returncode}")
             yield Service(_lines(said)[0].strip(), said)
         finally:
             process.terminate()
@@ -113,6 +124,8 @@ def _told(scope: Mapping[str, Any], headers: Mapping[str, str]) -> dict[str, obj
 
 
 SCOPES: Final = frozenset({"read", "write"})
+EDITOR: Final = frozenset({"editor"})
+Serving = tuple[App, Callable[[str], str]]  # the app, and who holds a token
 
 
 def resolve(token: str) -> Agent | None:
@@ -122,17 +135,20 @@ def resolve(token: str) -> Agent | None:
 
 
 @contextmanager
-def static(directory: Path, url: str) -> Iterator[tuple[App, Callable[[str], str]]]:
+def static(directory: Path, url: str) -> Generator[Serving]:
     yield app(directory, resolve_token=resolve, on_audit=audit), lambda token: token
 
 
 @contextmanager
-def authorized(directory: Path, url: str) -> Iterator[tuple[App, Callable[[str], str]]]:
-    with Authority(resource=url) as authority:
+def authorized(directory: Path, url: str) -> Generator[Serving]:
+    def issued(token: Token) -> None:
+        say("token", token.subject, scopes=sorted(token.scopes))
+
+    with Authority(url, issued) as authority:
 
         def resolve(token: str) -> Agent | None:
             held = authority.tokens.get(token)
-            return None if held is None else Agent(held.subject, roles=frozenset({"editor"}), scopes=held.scopes)
+            return None if held is None else Agent(held.subject, roles=EDITOR, scopes=held.scopes)
 
         def caller_of(token: str) -> str:
             held = authority.tokens.get(token)

@@ -13,12 +13,14 @@ from nonsuch.kernel import cedar_text
 from nonsuch.kernel.policy_text import (
     MAX_LINKS,
     MAX_NESTING,
+    Lines,
     Place,
     Statement,
     Strain,
     Token,
     first_unexpected,
     place,
+    schema_too_deep,
     statements,
     tokens,
     too_deep,
@@ -74,6 +76,15 @@ def test_a_place_counts_lines_and_characters_from_one() -> None:
     found = {offset: str(place(text, offset)) for offset in range(len(text) + 1)}
     assert found == {0: "1:1", 1: "1:2", 2: "2:1", 3: "2:2", 4: "2:3", 5: "3:1", 6: "4:1", 7: "4:2", 8: "4:3"}
     assert place("", 0) == Place(1, 1)
+
+
+@given(st.text("a\n\r\u2028日", max_size=40))
+def test_every_place_of_a_text_is_that_of_its_lines(text: str) -> None:
+    """Only a line feed ends a line, as editors and the engine count."""
+    lines = Lines(text)
+    for at in range(len(text) + 1):
+        before = text[:at].split("\n")
+        assert lines.place(at) == place(text, at) == Place(len(before), len(before[-1]) + 1)
 
 
 # statements
@@ -220,3 +231,24 @@ def test_the_engines_own_parser_is_asked_where_it_stumbles(marked: str) -> None:
     text = marked.replace("‸", "")
     (statement,) = statements(text)
     assert first_unexpected(text, statement, cedar_text.ends_early) == marked.index("‸")
+
+
+@pytest.mark.parametrize("opening", ["(", "[", "{", "({["])
+def test_brackets_that_were_closed_before_hide_no_nesting(opening: str) -> None:
+    deep = opening * (MAX_NESTING + 1)
+    assert too_deep(")]}" * 100 + ";" + deep) is not None
+    assert schema_too_deep(")]}>" * 100 + ";" + deep) is not None
+
+
+LOADS = st.sampled_from(
+    ["(", ")", "[", "]", "{", "}", "!", "-", "if", ".", "&&", "||", "+", "*", "when", "a", ";"]
+)
+RUNS = st.lists(st.tuples(LOADS, st.sampled_from([1, 2, MAX_NESTING, MAX_NESTING + 2])), max_size=4)
+
+
+@given(RUNS)
+def test_only_what_is_short_is_let_through_uncounted(runs: list[tuple[str, int]]) -> None:
+    """A text with few tokens that nest is taken as it is; the answer is that of a text with more of them."""
+    text = " ".join(word for word, times in runs for _ in range(times))
+    padding = " , ".join(["( )"] * (MAX_NESTING + 1))  # loads that nest one level
+    assert (too_deep(text) is None) is (too_deep(f"{padding} ; {text}") is None)

@@ -74,8 +74,10 @@ class Desk:
         """Write down when it is entered and left, and by which task: it must be one."""
         task = asyncio.current_task()
         self.lifespans.append("entered")
-        yield "the desk"
-        self.lifespans.append("left" if asyncio.current_task() is task else "left by another")
+        try:
+            yield "the desk"
+        finally:
+            self.lifespans.append("left" if asyncio.current_task() is task else "left by another")
 
     def build(self, **given: Any) -> App:
         """Boot the app."""

@@ -127,7 +127,7 @@ class Stream:
     task: asyncio.Task[None] = field(init=False)
     _left: asyncio.Event = field(default_factory=asyncio.Event)
     _heard: asyncio.Event = field(default_factory=asyncio.Event)
-    _read: int = 0
+    read: int = 0
     _sent: bool = False
 
     async def receive(self) -> Json:
@@ -171,25 +171,31 @@ class Stream:
     async def message(self) -> Json:
         """The next message; raises TimeoutError when none comes."""
         async with asyncio.timeout(PATIENCE):
-            while len(self.messages()) <= self._read:
+            while len(self.messages()) <= self.read:
                 assert not self.task.done(), "no message is left"
                 self._heard.clear()
                 await self._heard.wait()
-        self._read += 1
-        return self.messages()[self._read - 1]
+        self.read += 1
+        return self.messages()[self.read - 1]
+
+    async def more(self) -> None:
+        """Wait for more bytes, be they a message or not."""
+        self._heard.clear()
+        async with asyncio.timeout(PATIENCE):
+            await self._heard.wait()
 
     async def rest(self) -> list[Json]:
         """Every message that was not read yet, once the answer is whole."""
         async with asyncio.timeout(PATIENCE):
             await self.task
-        left = self.messages()[self._read :]
-        self._read += len(left)
+        left = self.messages()[self.read :]
+        self.read += len(left)
         return left
 
     async def silence(self, seconds: float = 0.05) -> None:
         """Raises AssertionError when a message comes or the answer ends."""
         await asyncio.sleep(seconds)
-        assert self.messages()[self._read :] == []
+        assert self.messages()[self.read :] == []
         assert not self.task.done()
 
     async def leave(self) -> None:

@@ -9,7 +9,8 @@ from nonsuch import Agent, App, Human, Principal, Registry, define_app_mcp, gran
 ROLES: Final = frozenset({"r"})
 CALLERS: Final[dict[str, Principal]] = {
     "t": Agent("a", roles=ROLES),
-    "same": Agent("a", roles=ROLES, org="acme", scopes={"s"}),
+    "same": Agent("a", roles={*ROLES, "more"}, scopes={"s"}),
+    "else": Agent("a", roles=ROLES, org="acme"),
     "other": Agent("b", roles=ROLES),
     "ann": Human("ann", roles=ROLES).delegate("bot"),
     "bob": Human("bob", roles=ROLES).delegate("bot"),

@@ -1,0 +1,182 @@
+"""Counts requests in PostgreSQL, for an app that runs as several processes: one statement is one request.
+
+The arithmetic is that of ``kernel/meter.py``, by the database's clock. A row is the digest of a key and a
+time; it names nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final, LiteralString, TypeVar
+
+from ....kernel.meter import NS, PASSES, Rate, Verdict, refusing, take
+from ..extras import require
+
+if TYPE_CHECKING:
+    from psycopg import AsyncConnection
+    from psycopg.sql import Composed
+    from psycopg_pool import AsyncConnectionPool
+
+    Pool = AsyncConnectionPool[AsyncConnection[Any]]
+
+T = TypeVar("T")
+log: Final = logging.getLogger("nonsuch.rate-store")
+TABLE: Final = "nonsuch_rate_limits"
+# Unlogged: a crash of the database forgets what was counted, and no request waits for a disk. Half of each
+# page is left free, so that a row that changes with every request changes in place.
+SQL_LIMITS_TABLE: Final = f"""
+create unlogged table if not exists {TABLE} (
+  key bytea primary key,
+  full_at bigint not null,
+  passed boolean not null
+) with (fillfactor = 50)
+"""
+
+_NOW: Final[LiteralString] = "(extract(epoch from statement_timestamp()) * 1000000000)::bigint"
+# `%(cost)s` is what the request takes, `excluded.full_at - %(cost)s` is now. Whoever comes second waits for
+# the row and then computes with what the first one left there.
+_TAKE: Final[LiteralString] = """
+insert into {table} as held (key, full_at, passed) values (%(key)s, {now} + %(cost)s, true)
+on conflict (key) do update set
+  full_at = least(greatest(held.full_at, excluded.full_at - %(cost)s), excluded.full_at - %(cost)s + %(window)s)
+    + case when greatest(held.full_at + %(cost)s, excluded.full_at) <= excluded.full_at - %(cost)s + %(window)s
+      then %(cost)s else 0 end,
+  passed = greatest(held.full_at + %(cost)s, excluded.full_at) <= excluded.full_at - %(cost)s + %(window)s
+returning passed, full_at - {now}
+"""
+_LOOK: Final[LiteralString] = "select full_at, {now} from {table} where key = %(key)s"
+_PURGE: Final[LiteralString] = """
+delete from {table} where key in
+  (select key from {table} where full_at <= {now} limit 10000 for update skip locked)
+"""
+PURGE_SECONDS: Final = 60.0
+
+
+class PostgresRateStore:
+    """A rate store (``limits.RateStore``) over one table that all processes of an app share."""
+
+    def __init__(self, where: str | Pool, table: str, connections: int, timeout_seconds: float) -> None:
+        """Raises: ExtraMissing, when psycopg is not installed."""
+        require("psycopg_pool", "nonsuch[postgres]", "psycopg-pool")
+        self._dsn = where if isinstance(where, str) else None
+        self._pool = None if isinstance(where, str) else where
+        self._table, self._connections, self._timeout = table, connections, timeout_seconds
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._purging: asyncio.Future[object] | None = None
+        self._purged = 0.0
+
+    async def take(self, key: str, rate: Rate, count: int) -> Verdict:
+        """Count ``count`` requests against a key, or none of them if they do not all pass.
+
+        Raises: TimeoutError, when the database does not answer in time; whatever the driver raises.
+        """
+        if count > rate.limit:
+            return refusing(count * rate.interval - rate.window)
+        counted = self._counted if count else self._looked
+        verdict = await self._in_time(counted(sha256(key.encode()).digest(), rate, count))
+        self._tidy()
+        return verdict
+
+    async def purge(self) -> None:
+        """Delete buckets that are full again; runs by itself, every minute in which requests are counted."""
+        async with (await self._open()).connection(self._timeout) as connection:
+            await connection.execute(self._sql(_PURGE))
+
+    async def close(self) -> None:
+        """Close the connections, unless they came with the pool that was given; a later step opens others."""
+        pool, purging = self._pool, self._purging
+        if self._dsn is None or pool is None or self._loop is not asyncio.get_running_loop():
+            return
+        self._pool = None
+        if purging is not None:
+            await asyncio.wait({purging})
+        await pool.close()
+
+    async def _counted(self, key: bytes, rate: Rate, count: int) -> Verdict:
+        cost = rate.interval * count
+        given = {"key": key, "cost": cost, "window": rate.window}
+        row = await self._row(_TAKE, given)
+        if row is None:
+            raise LookupError("the statement that counts returned nothing")
+        return PASSES if row[0] else refusing(row[1] + cost - rate.window)
+
+    async def _looked(self, key: bytes, rate: Rate, _count: int) -> Verdict:
+        row = await self._row(_LOOK, {"key": key})
+        return PASSES if row is None else take(row[0], row[1], rate, count=0)[1]
+
+    async def _row(self, statement: LiteralString, given: dict[str, object]) -> tuple[Any, ...] | None:
+        async with (await self._open()).connection(self._timeout) as connection:
+            return await (await connection.execute(self._sql(statement), given)).fetchone()
+
+    async def _in_time(self, work: Coroutine[Any, Any, T]) -> T:
+        """Wait for work as long as a request may wait; it is left to end by itself, as a driver ends slowly."""
+        task = asyncio.ensure_future(work)
+        task.add_done_callback(_retrieved)
+        done, _ = await asyncio.wait({task}, timeout=self._timeout)
+        if not done:
+            raise TimeoutError("the rate store does not answer")
+        return task.result()
+
+    def _tidy(self) -> None:
+        """Purge now and then, behind the request that finds it is time."""
+        now = asyncio.get_running_loop().time()
+        if self._purged and now - self._purged < PURGE_SECONDS:
+            return
+        self._purged = now
+        self._purging = asyncio.ensure_future(self._purge_quietly())
+
+    async def _purge_quietly(self) -> None:
+        try:
+            await self.purge()
+        except Exception as fault:  # noqa: BLE001  (a driver's, of any kind; the next minute tries again)
+            log.warning("the rate store was not purged: %s", type(fault).__name__)
+
+    def _sql(self, statement: LiteralString) -> Composed:
+        from psycopg import sql
+
+        table = sql.Identifier(*self._table.split("."))
+        return sql.SQL(statement).format(table=table, now=sql.SQL(_NOW))
+
+    async def _open(self) -> Pool:
+        """Return the connections of this event loop, or those that were given."""
+        from psycopg_pool import AsyncConnectionPool
+
+        if self._dsn is None and self._pool is not None:
+            return self._pool
+        loop = asyncio.get_running_loop()
+        if self._pool is None or self._loop is not loop:
+            self._loop = loop
+            self._pool = AsyncConnectionPool(
+                self._dsn or "",
+                min_size=0,
+                max_size=self._connections,
+                open=False,
+                reconnect_timeout=0,  # a request that fails tries again; nothing waits longer and longer
+                kwargs={"autocommit": True},
+            )
+        await self._pool.open()
+        return self._pool
+
+
+def postgres_rate_limit_store(
+    where: str | Pool, table: str = TABLE, *, connections: int = 8, timeout_seconds: float = 1.0
+) -> PostgresRateStore:
+    """Return a store for ``define_app_mcp(rate_limit_store=...)`` that counts exactly over all processes.
+
+    ``where`` is a DSN, or an ``AsyncConnectionPool`` of the app's own whose connections autocommit. The
+    table is made by ``SQL_LIMITS_TABLE``; ``table`` may be qualified by its schema. A request is refused
+    with 503 when it could not be counted within ``timeout_seconds``, and counted again as soon as the
+    database answers. After a crash of the database, which empties the table, every allowance is whole.
+
+    Raises: ExtraMissing, when psycopg is not installed.
+    """
+    return PostgresRateStore(where, table, connections, timeout_seconds)
+
+
+def _retrieved(task: asyncio.Future[Any]) -> None:
+    """Take the outcome of work that nobody waits for any more, so that nothing is said of it at exit."""
+    if not task.cancelled():
+        task.exception()
