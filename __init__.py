@@ -5,6 +5,7 @@ from .adapters.edge.asgi import asgi
 from .adapters.edge.facts import fact_resources
 from .adapters.edge.limits import MemoryRateStore, RateStore
 from .adapters.edge.postgres.grants import postgres_grants
+from .adapters.edge.postgres.limits import postgres_rate_limit_store
 from .adapters.edge.postgres.tasks import Cipher, PostgresTaskStore
 from .adapters.edge.reload import Reloaded, reload_policies
 from .adapters.edge.run import Open, OpenSync
@@ -104,6 +105,7 @@ __all__ = [
     "measure_mcp_surface",
     "oauth",
     "postgres_grants",
+    "postgres_rate_limit_store",
     "prompt",
     "reload_policies",
     "render_catalog",

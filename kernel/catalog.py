@@ -58,6 +58,7 @@ class Entry:
     """Everything the gates need to know of one action, query, tool, resource or prompt.
 
     Compared by identity. ``name`` is its Cedar action: ``resources/...`` and ``prompts/...`` for content.
+    ``methods`` are the HTTP methods that were declared; none are those of its kind.
     """
 
     name: str
@@ -84,6 +85,8 @@ class Entry:
     task: Support = "never"
     asks_first: bool = False
     list_params: ListParams | None = None
+    methods: tuple[str, ...] = ()
+    requires_key: bool = False
     group: str | None = None
     place: Place | None = None
     completers: Mapping[str, Completer] = field(default_factory=dict[str, Completer])
@@ -99,6 +102,7 @@ class Catalog:
     """All entries of an app and the names its policies may use.
 
     ``groups`` describes the groups of the constant surface, and ``meta`` is the audience it is served to.
+    ``hides_paths``: over HTTP too, a caller outside of an action's audience finds nothing at its path.
     """
 
     server: str
@@ -113,6 +117,7 @@ class Catalog:
     paths: frozenset[str]
     groups: Mapping[str, str] = field(default_factory=dict[str, str])
     meta: str | None = None
+    hides_paths: bool = True
 
     @property
     def audiences(self) -> frozenset[str]:

@@ -159,6 +159,8 @@ class Action:
     idempotent: bool
     destructive: bool
     single: bool
+    methods: tuple[str, ...] = ()
+    requires_key: bool = False
 
 
 class Registry:
@@ -178,18 +180,32 @@ class Registry:
         policy: Can,
         mcp: Expose | None = None,
         path: str | None = None,
+        methods: Sequence[str] | None = None,
         idempotent: bool = False,
+        requires_key: bool = False,
         destructive: bool | None = None,
     ) -> Callable[[AnyHandler], Action]:
         """Declare a handler that changes something.
 
-        The tool's name is the function's name, verbatim; over HTTP it answers ``POST /api/<path>``.
-        ``destructive`` is true unless said otherwise.
+        The tool's name is the function's name, verbatim; over HTTP it answers ``POST /api/<path>``, or
+        other ``methods`` (PUT, PATCH, DELETE). ``destructive`` is true unless said otherwise.
+        ``idempotent`` lets callers name a call by a key and send it again: it then runs once, and the
+        others get the answer of the first. ``requires_key`` refuses a call without one.
         """
 
         def declare(handler: AnyHandler) -> Action:
             harmful = destructive is None or destructive
-            return self._add(handler, "action", policy, mcp, path, idempotent=idempotent, destructive=harmful)
+            return self._add(
+                handler,
+                "action",
+                policy,
+                mcp,
+                path,
+                methods,
+                idempotent=idempotent,
+                requires_key=requires_key,
+                destructive=harmful,
+            )
 
         return declare
 
@@ -199,12 +215,17 @@ class Registry:
         policy: Can,
         mcp: Expose | None = None,
         path: str | None = None,
+        methods: Sequence[str] | None = None,
         single: bool = False,
     ) -> Callable[[AnyHandler], Action]:
-        """Declare a handler that only reads: a list of rows, or with ``single`` one row or ``None``."""
+        """Declare a handler that only reads: a list of rows, or with ``single`` one row or ``None``.
+
+        Over HTTP it answers ``GET /api/<path>?key=value`` and ``POST``, or one of the two ``methods``; an
+        input that a query string cannot hold is read by ``POST`` alone.
+        """
 
         def declare(handler: AnyHandler) -> Action:
-            return self._add(handler, "query", policy, mcp, path, idempotent=True, single=single)
+            return self._add(handler, "query", policy, mcp, path, methods, idempotent=True, single=single)
 
         return declare
 
@@ -215,13 +236,27 @@ class Registry:
         policy: Can,
         mcp: Expose | None,
         path: str | None,
+        methods: Sequence[str] | None,
         *,
         idempotent: bool,
+        requires_key: bool = False,
         destructive: bool = False,
         single: bool = False,
     ) -> Action:
         name = getattr(handler, "__name__", "")
-        action = Action(name, kind, handler, policy, mcp, path or name, idempotent, destructive, single)
+        action = Action(
+            name,
+            kind,
+            handler,
+            policy,
+            mcp,
+            path or name,
+            idempotent,
+            destructive,
+            single,
+            () if methods is None else tuple(methods) or ("",),
+            requires_key,
+        )
         self._actions.append(action)
         return action
 

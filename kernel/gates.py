@@ -1,4 +1,4 @@
-"""The gates, in their one order: visibility, scope, arguments, policy; then a Permit and the handler.
+"""The gates, in their one order: visibility, scope, arguments, admission, policy; then a Permit.
 
 A generator: it yields what it asks of the world and is sent answers. The only maker of a Permit.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, assert_never, cast
+from typing import assert_never, cast
 
 from pydantic import BaseModel
 from pydantic_core import to_json
@@ -15,10 +15,11 @@ from pydantic_core import to_json
 from .asks import Incapable, RoundEnded
 from .audit import prompt_get, resource_read, tool_call
 from .catalog import Catalog, Completer, Entry
-from .cedar import Decision
 from .codes import CODES
 from .declare import Completing
-from .errors import ActionError, Fault, unpermitted
+from .denials import denied, failed, unscoped
+from .errors import ActionError, Fault
+from .idempotency import Asked, Judged, Kept, asked
 from .judge import NO_ARGUMENTS, Judge
 from .line import Line, TaskLine
 from .model import (
@@ -31,14 +32,15 @@ from .model import (
     Issue,
     Ok,
     Outcome,
-    PolicyDenied,
     PolicyError,
     Principal,
     ScopeDenied,
     Unfit,
     owner_key,
 )
+from .replay import attempted, recalled, remembered, reserved
 from .schema import InputBroken, Invalid, OutputRefused
+from .seal import Seal
 from .shapes import Unencodable, copied
 from .steps import (
     Answer,
@@ -60,8 +62,11 @@ from .view import View, Viewer
 class Kernel:
     """One app's catalog and judge. Stateless but for memos; safe to share between threads."""
 
-    def __init__(self, catalog: Catalog, judge: Judge, warnings: tuple[Fault, ...] = ()) -> None:
-        self.catalog, self.warnings = catalog, warnings
+    def __init__(
+        self, catalog: Catalog, judge: Judge, warnings: tuple[Fault, ...] = (), seal: Seal | None = None
+    ) -> None:
+        """``seal`` is the key of what is told of keyed calls; without one none runs."""
+        self.catalog, self.warnings, self._seal = catalog, warnings, seal
         self._viewer = Viewer(catalog, judge)
 
     @property
@@ -83,8 +88,8 @@ class Kernel:
     def invoke(self, view: View, call: Call, line: Line | None = None) -> Steps[Outcome]:
         """Decide a call, run it if every gate permits, and have the outcome audited.
 
-        1. visibility  2. scope  3. arguments  4. policy  5. the handler  6. serialise  7. audit.
-        ``line`` is how the handler speaks to its client, where it can.
+        1. visibility  2. scope  3. arguments  4. admission  5. policy  6. the handler  7. serialise
+        8. audit. ``line`` is how the handler speaks to its client, where it can.
         The caller must still turn the outcome into an answer, and record the audit event only
         after that answer has left.
         """
@@ -95,7 +100,7 @@ class Kernel:
         if entry is None:
             outcome: Outcome = Hidden(call.name)
         else:
-            outcome = yield from _decide(view, entry, call.arguments, line)
+            outcome = yield from _decide(view, entry, asked(entry, call), line, self._seal)
         name = call.name if entry is None else entry.name
         ident = outcome.task.ident if isinstance(outcome, Begun) else None
         yield Audit(tool_call(view.principal, name, call.surface, outcome, ident))
@@ -104,7 +109,7 @@ class Kernel:
     def still(self, view: View, tool: str) -> Hidden | ScopeDenied | PolicyError | None:
         """Return why a caller may no longer have to do with a tool it called: 1. visibility  2. scope."""
         entry = view.find(tool, "agent")
-        return Hidden(tool) if entry is None else _unscoped(view, entry)
+        return Hidden(tool) if entry is None else unscoped(view, entry)
 
     def read(self, view: View, uri: str, line: Line | None = None) -> Steps[Outcome]:
         """Decide a reading as ``invoke`` decides a call; the variables of a template are its arguments."""
@@ -112,7 +117,7 @@ class Kernel:
         if found is None:
             outcome: Outcome = Hidden(uri)
         else:
-            outcome = yield from _decide(view, found[0], found[1], line)
+            outcome = yield from _decide(view, found[0], Asked(found[1]), line)
         yield Audit(resource_read(view.principal, uri, outcome))
         return outcome
 
@@ -124,7 +129,7 @@ class Kernel:
         if entry is None:
             outcome: Outcome = Hidden(name)
         else:
-            outcome = yield from _decide(view, entry, arguments, line)
+            outcome = yield from _decide(view, entry, Asked(arguments), line)
         yield Audit(prompt_get(view.principal, name, outcome))
         return outcome
 
@@ -156,10 +161,6 @@ class Suggesting:
     given: Mapping[str, str]
 
 
-_NOTES: Final = frozenset({"code", "reason", "fix"})
-_NO_NOTES: Final[Mapping[str, str]] = {}
-
-
 @dataclass(frozen=True, slots=True)
 class _Loaded:
     """What a call acts on: its facts (``None``: no such resource) and its id."""
@@ -168,44 +169,69 @@ class _Loaded:
     id: str
 
 
-def _decide(view: View, entry: Entry, arguments: Mapping[str, Json], line: Line | None) -> Steps[Outcome]:
+def _decide(
+    view: View, entry: Entry, asked: Asked, line: Line | None, seal: Seal | None = None
+) -> Steps[Outcome]:
     judge = view.judge
     # 2. scope, and whether the request is one for this entry
-    refused = _unscoped(view, entry) or (line.unfit(entry, arguments) if line is not None else None)
+    refused = unscoped(view, entry) or (line.unfit(entry, asked.arguments) if line is not None else None)
     if refused is not None:
         return refused
     # 3. arguments
     try:
-        given = entry.input.parse(arguments)
+        given = entry.input.parse(asked.arguments)
         if isinstance(given, Invalid):
-            return InvalidArguments(given.issues)
+            return InvalidArguments((*asked.issues, *given.issues))
+        if asked.issues:
+            return InvalidArguments(asked.issues)
         context = judge.context(entry, given)
     except InputBroken:
-        return _failed("X_INTERNAL")
+        return failed("X_INTERNAL")
     except Unencodable as fault:
         return InvalidArguments((Issue(fault.path, fault.problem),))
-    # 4. policy
+    # 4. admission: a call that is a retry is answered as it was, if its caller may still make it
+    attempt = attempted(view, entry, asked, given, seal)
+    if isinstance(attempt, Failed):
+        return attempt
+    if attempt is not None:
+        known = yield from recalled(view, entry, attempt, context)
+        if known is not None:
+            return known
+    # 5. policy
     loaded = yield from _load(judge, entry, given, view.principal)
     if isinstance(loaded, (Failed, PolicyError)):
         return loaded
     missing = entry.resource is not None and loaded.facts is None
     decision = judge.permits(view.caller, entry, loaded.facts, loaded.id, context)
     if not decision.allow:
-        return _denied(judge, entry, decision, missing=missing)
+        return denied(judge, entry, decision, missing=missing)
     if missing:
-        return _failed("X_NOT_FOUND")
-    # 5. the handler, 6. its answer
+        return failed("X_NOT_FOUND")
+    kept: Kept | None = None
+    if attempt is not None:
+        judged = Judged(loaded.id, judge.facts(entry, loaded.facts, loaded.id))
+        begun = yield from reserved(view, entry, attempt, judged, context)
+        if not isinstance(begun, Kept):
+            return begun
+        kept = begun
+    # 6. the handler, 7. its answer
     permit = Permit(entry, given, view.principal, loaded.facts, line)
     if entry.task == "never" or line is None or line.tasks is None:
-        return _concluded(entry, (yield permit))
-    return (yield from _launched(view, permit, line.tasks))
+        return (yield from _ended(kept, entry, (yield permit)))
+    return (yield from _launched(view, permit, line.tasks, kept))
 
 
-def _launched(view: View, permit: Permit, tasks: TaskLine) -> Steps[Outcome]:
-    """Let the handler run as a task; what comes of it then is audited when it comes."""
+def _ended(kept: Kept | None, entry: Entry, answer: Answer) -> Steps[Outcome]:
+    outcome = _concluded(entry, answer)
+    yield from remembered(kept, answer, outcome)
+    return outcome
+
+
+def _launched(view: View, permit: Permit, tasks: TaskLine, kept: Kept | None) -> Steps[Outcome]:
+    """Let the handler run as a task; what comes of it then is kept and audited when it comes."""
 
     def finish(answer: Answer, ident: str) -> Steps[Outcome]:
-        outcome = _concluded(permit.entry, answer)
+        outcome = yield from _ended(kept, permit.entry, answer)
         yield Audit(tool_call(view.principal, permit.entry.name, "mcp", outcome, ident))
         return outcome
 
@@ -215,23 +241,23 @@ def _launched(view: View, permit: Permit, tasks: TaskLine) -> Steps[Outcome]:
         case Begun():
             return launched
         case NoRoom():
-            return _failed("X_MCP_TASKS_FULL")
+            return failed("X_MCP_TASKS_FULL")
         case Ran(ended):
-            return _concluded(permit.entry, ended)
+            return (yield from _ended(kept, permit.entry, ended))
         case _:
-            return _failed("X_INTERNAL")
+            return failed("X_INTERNAL")
 
 
 def _suggest(view: View, entry: Entry, asked: Suggesting) -> Steps[Outcome]:
     judge = view.judge
-    refused = _unscoped(view, entry)
+    refused = unscoped(view, entry)
     if refused is not None:
         return refused
     if entry.resource is not None:
         return Ok(b"[]")  # what it acts on is known once its arguments are
     decision = judge.permits(view.caller, entry, None, judge.server, NO_ARGUMENTS)
     if not decision.allow:
-        return _denied(judge, entry, decision, missing=False)
+        return denied(judge, entry, decision, missing=False)
     completer = entry.completers.get(asked.argument)
     return (yield from _completed(view, entry, completer, asked)) if completer is not None else Ok(b"[]")
 
@@ -245,18 +271,7 @@ def _completed(view: View, entry: Entry, completer: Completer, asked: Suggesting
         return _raised(answer)
     values = answer.value
     told = isinstance(values, list) and all(isinstance(each, str) for each in cast("list[object]", values))
-    return Ok(to_json(values)) if told else _failed("X_OUTPUT_INVALID")
-
-
-def _unscoped(view: View, entry: Entry) -> ScopeDenied | PolicyError | None:
-    if entry.scope is None:
-        return None
-    presented = view.judge.presents(view.caller, entry.scope)
-    if presented.allow:
-        return None
-    if not presented.errors:
-        return ScopeDenied(entry.scope)
-    return PolicyError(presented.errors, *unpermitted(entry.permission, of_a_resource=False))
+    return Ok(to_json(values)) if told else failed("X_OUTPUT_INVALID")
 
 
 def _load(
@@ -268,7 +283,7 @@ def _load(
     answer = yield Load(entry.resource.loader, copied(given), principal)
     match answer:
         case Raised(error):
-            return _edge_denied(error) or _failed("X_INTERNAL")  # no word of it: no policy was asked yet
+            return _edge_denied(error) or failed("X_INTERNAL")  # no word of it: no policy was asked yet
         case Returned(None):
             return _Loaded(None, "")
         case Returned(facts):
@@ -280,27 +295,11 @@ def _load(
 def _identified(facts: object, model: type[BaseModel]) -> _Loaded | Failed:
     ident = getattr(facts, "id", None)
     if not (isinstance(facts, model) and isinstance(ident, str)):
-        return _failed("X_INTERNAL")
+        return failed("X_INTERNAL")
     try:
         return _Loaded(copied(facts), ident)  # a row that others share may change meanwhile
     except Exception:  # noqa: BLE001  (a row of the application's may refuse to be copied in any way)
-        return _failed("X_INTERNAL")
-
-
-def _denied(judge: Judge, entry: Entry, decision: Decision, *, missing: bool) -> PolicyDenied | PolicyError:
-    """A missing resource reads like a foreign one that nothing permits; only the audit knows of errors."""
-    cause, fix, caller_fix = unpermitted(entry.permission, of_a_resource=entry.resource is not None)
-    if decision.errors and not missing:
-        return PolicyError(decision.errors, cause, fix, caller_fix)
-    told = (judge.annotations[each] for each in decision.determining)
-    notes = next((each for each in told if not _NOTES.isdisjoint(each)), _NO_NOTES)
-    return PolicyDenied(
-        code=notes.get("code", "X_FORBIDDEN"),
-        cause=notes.get("reason", cause),
-        fix=notes.get("fix", fix),
-        caller_fix=notes.get("fix", caller_fix),
-        policies=decision.determining,
-    )
+        return failed("X_INTERNAL")
 
 
 def _concluded(entry: Entry, answer: Answer) -> Outcome:
@@ -309,11 +308,11 @@ def _concluded(entry: Entry, answer: Answer) -> Outcome:
 
 def _answered(entry: Entry, value: object) -> Outcome:
     if entry.single and value is None:
-        return _failed("X_NOT_FOUND")
+        return failed("X_NOT_FOUND")
     try:
         return Ok(entry.output.serialise(value))
     except OutputRefused:
-        return _failed("X_OUTPUT_INVALID")
+        return failed("X_OUTPUT_INVALID")
 
 
 def _raised(answer: Raised) -> Failed | PolicyError | InputRequired | Unfit:
@@ -327,19 +326,14 @@ def _raised(answer: Raised) -> Failed | PolicyError | InputRequired | Unfit:
     if denied is not None:
         return denied
     if not isinstance(error, Exception):
-        return _failed("X_INTERRUPTED")
+        return failed("X_INTERRUPTED")
     if isinstance(error, ActionError):
         words = error.words()
-        return Failed(*words) if words is not None else _failed("X_INTERNAL")
-    return _failed("X_INTERNAL")
+        return Failed(*words) if words is not None else failed("X_INTERNAL")
+    return failed("X_INTERNAL")
 
 
 def _edge_denied(error: BaseException) -> PolicyError | None:
     standard = CODES["X_FORBIDDEN"]
     unknown = isinstance(error, UnknownStep)
     return PolicyError(("<edge>",), standard.cause, standard.fix, standard.caller_fix) if unknown else None
-
-
-def _failed(code: str) -> Failed:
-    standard = CODES[code]
-    return Failed(code, standard.cause, standard.fix, standard.caller_fix)

@@ -158,6 +158,22 @@ class Judge:
         except (Unencodable, ValueError):
             return Decision(False, errors=("<resource>",))
 
+    def facts(self, entry: Entry, resource: BaseModel | None, ident: str) -> str | None:
+        """Return what ``permits`` judged of a resource, for ``permits_as_then``.
+
+        Raises: Unencodable or ValueError, for what ``permits`` denied.
+        """
+        return None if entry.resource is None or resource is None else _facts(entry.resource, ident, resource)
+
+    def permits_as_then(
+        self, caller: Caller, entry: Entry, ident: str, facts: str | None, context: str
+    ) -> Decision:
+        """Decide a call again by the policies of today, on the facts that it was judged on before."""
+        try:
+            return self._decide(caller, entry, ident, context, facts)
+        except ValueError:  # facts of a model that has other members by now
+            return Decision(False, errors=("<resource>",))
+
     def _of_missing(self, caller: Caller, entry: Entry, ident: str, context: str) -> Decision:
         """Ask what can be asked of a resource that is not there: forbids still speak, permits do not."""
         decision = self._decide(caller, entry, ident, context, None, blind=True)

@@ -146,13 +146,15 @@ def owner_key(server: str, principal: Principal) -> str:
 class Call:
     """One request to run something: a tool name (MCP, agent) or a path (HTTP), and its arguments.
 
-    ``group`` names a tool of the constant surface by the group it is in.
+    ``group`` names a tool of the constant surface by the group it is in. ``key`` is the idempotency key
+    that came beside the arguments, as it does over HTTP.
     """
 
     name: str
     arguments: Mapping[str, Json]
     surface: Surface
     group: str | None = None
+    key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,9 +170,13 @@ class Issue:
 
 @dataclass(frozen=True, slots=True)
 class Ok:
-    """The handler ran; ``json`` is its answer, serialised by the declared output."""
+    """The handler ran; ``json`` is its answer, serialised by the declared output.
+
+    ``replayed``: it ran for an earlier call of the same idempotency key.
+    """
 
     json: bytes
+    replayed: bool = False
 
     @property
     def value(self) -> Json:
@@ -236,12 +242,13 @@ class PolicyError:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The action was permitted and did not succeed."""
+    """The action was permitted and did not succeed; or its idempotency key does not let it run."""
 
     code: str
     cause: str
     fix: str
     caller_fix: str
+    replayed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

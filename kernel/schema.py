@@ -63,6 +63,7 @@ class InputSchema:
         """
         given = dict(arguments)
         try:
+            to_json(given)
             if not self._validator.is_valid(given):
                 return Invalid(self._issues(given))
         except ValueError:  # what no wire carries: nesting past the validator, half a surrogate pair

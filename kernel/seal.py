@@ -20,22 +20,29 @@ MAX_SEALED_CHARS: Final = 65_536
 class Seal:
     """A key of at least 32 bytes, and what it makes. Every purpose has a key of its own.
 
+    ``earlier`` keys make nothing any more, and what they made is still known.
     Raises: ValueError, for a shorter key.
     """
 
     key: bytes = field(repr=False)
+    earlier: tuple[bytes, ...] = field(default=(), repr=False)
 
     def __post_init__(self) -> None:
-        if len(self.key) < TAG_BYTES:
+        if any(len(key) < TAG_BYTES for key in self._keys):
             raise ValueError(f"a key that seals has at least {TAG_BYTES} bytes")
+
+    @property
+    def _keys(self) -> tuple[bytes, ...]:
+        return (self.key, *self.earlier)
 
     def of(self, server: str) -> Seal:
         """Return the key of one server: what another one sealed with this secret opens nothing there."""
-        return Seal(hmac.digest(self.key, server.encode(), "sha256"))
+        key, *earlier = (hmac.digest(each, server.encode(), "sha256") for each in self._keys)
+        return Seal(key, tuple(earlier))
 
     def seal(self, purpose: str, bound: bytes, payload: bytes) -> str:
         """Return the payload with a tag over it and over what it is bound to (HMAC-SHA-256, RFC 2104)."""
-        sealed = self._tag(purpose, bound, payload) + payload
+        sealed = _tag(self.key, purpose, bound, payload) + payload
         return base64.urlsafe_b64encode(sealed).rstrip(b"=").decode()
 
     def unseal(self, purpose: str, bound: bytes, text: str) -> bytes | None:
@@ -44,12 +51,18 @@ class Seal:
         if sealed is None or len(sealed) < TAG_BYTES:
             return None
         payload = sealed[TAG_BYTES:]
-        genuine = hmac.compare_digest(self._tag(purpose, bound, payload), sealed[:TAG_BYTES])
+        tags = (_tag(key, purpose, bound, payload) for key in self._keys)
+        genuine = any(hmac.compare_digest(tag, sealed[:TAG_BYTES]) for tag in tags)
         return payload if genuine else None
 
-    def _tag(self, purpose: str, bound: bytes, payload: bytes) -> bytes:
-        key = hmac.digest(self.key, purpose.encode(), "sha256")
-        return hmac.digest(key, hashlib.sha256(bound).digest() + payload, "sha256")
+    def digests(self, purpose: str, bound: bytes, payload: bytes) -> tuple[str, ...]:
+        """Return the keyed digest of a payload, and then those that earlier keys would have made."""
+        return tuple(_tag(key, purpose, bound, payload).hex() for key in self._keys)
+
+
+def _tag(key: bytes, purpose: str, bound: bytes, payload: bytes) -> bytes:
+    own = hmac.digest(key, purpose.encode(), "sha256")
+    return hmac.digest(own, hashlib.sha256(bound).digest() + payload, "sha256")
 
 
 def _decoded(text: str) -> bytes | None:

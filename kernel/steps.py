@@ -16,6 +16,7 @@ from .strict_json import Json
 if TYPE_CHECKING:
     from .audit import Event
     from .catalog import Entry
+    from .idempotency import Kept
     from .line import Line, TaskLine
     from .meter import Rate
     from .model import Outcome, Principal
@@ -45,6 +46,26 @@ class ResolveToken:
 
     token: str
     facts: RequestFacts
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFacts:
+    """What a resolver of sessions may know of a request that carries no token.
+
+    ``cookies`` are the request's, each name once (a name that comes twice is left out); ``headers`` are
+    those that the app named, in lower case.
+    """
+
+    request: RequestFacts
+    cookies: Mapping[str, str]
+    headers: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvePrincipal:
+    """Answered with ``Returned(Agent | Human | None)``."""
+
+    facts: SessionFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +163,41 @@ class ChangeTask:
 
 
 @dataclass(frozen=True, slots=True)
+class Recall:
+    """Look for the record of a keyed call. Answered with ``Returned(Kept or None)``."""
+
+    slot: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reserve:
+    """Begin the record of a keyed call, unless there is one. Answered with ``Returned(Reserved)``."""
+
+    slot: str
+    digest: str
+    judged: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """The record of a slot, and whether it is the one that was just begun."""
+
+    kept: Kept
+    ours: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Remember:
+    """Keep how a call ended in its record; without an ``outcome`` forget that it was begun.
+
+    Answered with ``Returned(None)``. Where it cannot be kept, the call stays begun.
+    """
+
+    kept: Kept
+    outcome: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
 class Deliver:
     """Hand a client's answer to the handler that asked for it, if one of this principal's still waits.
 
@@ -193,6 +249,7 @@ class Audit:
 
 Step = (
     ResolveToken
+    | ResolvePrincipal
     | TakeToken
     | ReadBody
     | Load
@@ -200,6 +257,9 @@ Step = (
     | Launch
     | FindTask
     | ChangeTask
+    | Recall
+    | Reserve
+    | Remember
     | Deliver
     | Write
     | Watch

@@ -113,7 +113,7 @@ class Viewer:
             groups,
             {name: self._catalog.groups[name] for name in groups},
             meta,
-            {entry.path: entry for entry in seen if entry.path},
+            {entry.path: entry for entry in (seen if self._catalog.hides_paths else self._catalog.entries) if entry.path},
             {place.uri: entry for entry, place in placed if place.template is None},
             tuple(entry for entry, place in placed if place.template is not None),
             {entry.shown: entry for entry in seen if entry.kind == "prompt"},

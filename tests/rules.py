@@ -13,7 +13,8 @@ Surface = Literal["mcp", "http", "agent"]
 Json = object
 Effect = Literal["permit", "forbid"]
 Kind = Literal["action", "query", "single", "tool"]
-Behaviour = Literal["ok", "refuses", "raises", "none", "bad"]
+Behaviour = Literal["ok", "refuses", "raises", "none", "bad", "speaks", "asks"]
+ContentKind = Literal["resource", "template", "prompt"]
 LONG = range(-(2**63), 2**63)
 NO_SCOPE = "-"
 
@@ -90,12 +91,16 @@ def admits(audience: Audience, party: Caller) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """One declared input field. ``optional`` may be absent or null and then is not there for policies."""
+    """One declared input field. ``optional`` may be absent or null and then is not there for policies.
+
+    ``header`` is the header that repeats it, in the newest revision of the protocol.
+    """
 
     name: str
     kind: Literal["str", "int"] = "str"
     optional: bool = False
     default: Json = None
+    header: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +116,34 @@ class Tool:
     acts_on: str | None = None
     arguments: tuple[Argument, ...] = ()
     behaves: Behaviour = "ok"
+    needs: tuple[str, ...] = ()
 
     @property
     def fields(self) -> tuple[Argument, ...]:
         """All input fields: ``id`` first where something is acted on."""
         return (Argument("id"), *self.arguments) if self.acts_on else self.arguments
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """A resource at a URI, a template with the variable ``id``, or a prompt with the argument ``id``.
+
+    Without a ``permission`` whoever sees it may use it. ``completes`` are the values of ``id``.
+    """
+
+    name: str
+    kind: ContentKind
+    uri: str = ""
+    audience: Audience = Everyone()
+    scope: str | None = None
+    permission: str | None = None
+    completes: tuple[str, ...] = ()
+    behaves: Behaviour = "ok"
+
+    @property
+    def action(self) -> str:
+        """The name that policies know it by."""
+        return f"prompts/{self.name}" if self.kind == "prompt" else f"resources/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +223,7 @@ class World:
     grants: tuple[tuple[str, str], ...] = ()
     rules: tuple[Rule, ...] = ()
     rows: Mapping[str, Mapping[str, Row]] = field(default_factory=dict[str, Mapping[str, Row]])
+    content: tuple[Content, ...] = ()
 
 
 def covers(rule: Rule, tool: Tool) -> bool:
@@ -209,17 +238,18 @@ def every_rule(world: World) -> list[Rule]:
 
 def roles_of(world: World) -> frozenset[str]:
     """Every role that the world names."""
-    listed = [
-        role for tool in world.tools if isinstance(tool.audience, Roles) for role in tool.audience.names
-    ]
+    audiences = [each.audience for each in (*world.tools, *world.content)]
+    listed = [role for each in audiences if isinstance(each, Roles) for role in each.names]
     return frozenset([*listed, *(rule.role for rule in every_rule(world) if rule.role is not None)])
 
 
 def purge(world: World, hidden: Iterable[str]) -> World:
-    """The world in which the hidden tools, and whatever speaks of them only, were never declared."""
+    """The world in which what is hidden, and whatever speaks of it only, was never declared."""
     gone = set(hidden)
     kept = tuple(tool for tool in world.tools if tool.name not in gone)
+    content = tuple(each for each in world.content if each.name not in gone)
     alive = {"any", *(tool.name for tool in kept), *(tool.permission for tool in kept)}
+    alive |= {name for each in content for name in (each.action, each.permission) if name is not None}
     types = {tool.acts_on for tool in kept}
     left = {
         scope: tuple(name for name in names if name not in gone)
@@ -232,6 +262,7 @@ def purge(world: World, hidden: Iterable[str]) -> World:
         grants=tuple(each for each in world.grants if each[1] in alive),
         rules=tuple(rule for rule in world.rules if rule.on in alive),
         rows={kind: rows for kind, rows in world.rows.items() if kind in types},
+        content=content,
     )
 
 
@@ -397,8 +428,10 @@ def number(value: Json) -> int:
 def run(tool: Tool) -> Verdict:
     """What the handler makes of a call that was permitted."""
     match tool.behaves:
-        case "ok":
+        case "ok" | "speaks":
             return Verdict("ok", None, True)
+        case "asks":
+            return Verdict("input-required", None, True)
         case "refuses":
             return Verdict("failed", "X_DEMO", True)
         case "raises":

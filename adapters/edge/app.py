@@ -183,7 +183,7 @@ def define_app_mcp(
         lifespan=lifespan,
         notify=Changes(),
         ask_seconds=ask_seconds,
-        rate_store=rate_limit_store or MemoryRateStore(),
+        rate_store=MemoryRateStore() if rate_limit_store is None else rate_limit_store,
         tasks=tasks or TaskLimits(),
         task_store=task_store or MemoryTaskStore(),
         policies_dir=directory,

@@ -64,6 +64,10 @@ class MemoryRateStore:
                 self._forget(now)
             return verdict
 
+    def __len__(self) -> int:
+        """Return how many buckets are held; one that is full need not be."""
+        return len(self._full_at)
+
     def _forget(self, now: int) -> None:
         """Forget full buckets; if all are in use, the ones that are full soonest, for they forget least."""
         kept = sorted((full, key) for key, full in self._full_at.items() if full > now)

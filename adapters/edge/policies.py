@@ -90,7 +90,7 @@ def _walk(directory: Path, faults: list[Fault]) -> list[Path]:
     """Return every file below a directory. One that cannot be entered is a fault, not an absence."""
 
     def refuse(refusal: OSError) -> None:
-        faults.append(fault("X_POLICY_UNREADABLE", f"`{refusal.filename}`: {type(refusal).__name__}"))
+        faults.append(_unreadable(str(refusal.filename), refusal, where=""))
 
     found: list[Path] = []
     for at, folders, names in os.walk(directory, onerror=refuse):
@@ -106,7 +106,22 @@ def _texts(directory: Path, paths: Iterable[Path], faults: list[Fault]) -> Itera
         try:
             yield PolicySource(name, path.read_text("utf-8"))
         except (OSError, UnicodeDecodeError) as refusal:
-            faults.append(fault("X_POLICY_UNREADABLE", type(refusal).__name__, where=name))
+            faults.append(_unreadable(name, refusal, where=name))
+
+
+def _unreadable(name: str, refusal: OSError | UnicodeDecodeError, where: str) -> Fault:
+    match refusal:
+        case UnicodeDecodeError():
+            why, fix = f"is no UTF-8 from byte {refusal.start} on", "save it in UTF-8"
+        case PermissionError():
+            why, fix = "may not be read by this process", "let the user that this process runs as read it"
+        case IsADirectoryError():
+            why, fix = "is a directory by the name of a policy file", "rename the directory"
+        case FileNotFoundError():
+            why, fix = "is gone, or a link to nothing", "put the file there, or remove the link"
+        case _:
+            why, fix = f"cannot be read: {refusal.strerror or type(refusal).__name__}", None
+    return fault("X_POLICY_UNREADABLE", f"`{name}` {why}", fix, where=where)
 
 
 def fingerprint(directory: Path | None) -> Hashable:

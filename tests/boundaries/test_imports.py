@@ -37,10 +37,10 @@ KERNEL: Final = (
         "audit",
     ),
     ("client", "declare", "shapes", "schema", "form", "signatures", "listing", "meta_text"),
-    ("catalog", "line", "steps"),
+    ("catalog", "line", "idempotency", "steps"),
     ("boot_content", "boot", "compile", "cedar_text", "cedar", "cedar_parts", "places", "links"),
     ("policies", "attributes", "reading", "confinement", "own_types", "validation", "loader", "judge"),
-    ("view", "meta"),
+    ("view", "meta", "denials", "replay"),
     ("gates", "held"),
 )
 

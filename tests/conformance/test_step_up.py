@@ -76,12 +76,12 @@ def test_an_oauth_client_steps_up_and_its_call_succeeds(name: str, service: Serv
     expected = [row.met(client.revision) for row in STEPS]
     expected[2] = {**expected[2], "message": client.prefix + expected[2]["message"]}
     assert walked == expected
+    assert [each["scopes"] for each in service.seen("token", caller)] == list(client.tokens)
     refusals = len(client.tokens) - 1
     events = service.events(caller, sum(row.outcome is not None for row in STEPS) + refusals)
     assert [each["outcome"] for each in events if each["outcome"] != "scope-denied"] == [
         row.outcome for row in STEPS if row.outcome is not None
     ]
-    assert [each["scopes"] for each in service.seen("token", caller)] == list(client.tokens)
     requests = [each for each in service.seen("request", caller) if each["method"] == "POST"]
     assert [each["status"] for each in requests if each["status"] >= 400] == [403] * refusals
     assert {each["version"] for each in requests} - {None} == {client.revision}

@@ -371,13 +371,23 @@ def test_what_cannot_be_read_is_a_fault(tmp_path: Path) -> None:
     (tmp_path / "b.cedar").mkdir()
     (tmp_path / "c.cedar").symlink_to(tmp_path / "nowhere")
     assert faults(press(), policies_dir=str(tmp_path)) == [
-        Fault("X_POLICY_UNREADABLE", why, fix, name)
-        for name, why in (
-            ("a.cedar", "UnicodeDecodeError"),
-            ("b.cedar", "IsADirectoryError"),
-            ("c.cedar", "FileNotFoundError"),
+        Fault("X_POLICY_UNREADABLE", f"`{name}` {why}", fix, name)
+        for name, why, fix in (
+            ("a.cedar", "is no UTF-8 from byte 3 on", "save it in UTF-8"),
+            ("b.cedar", "is a directory by the name of a policy file", "rename the directory"),
+            ("c.cedar", "is gone, or a link to nothing", "put the file there, or remove the link"),
         )
     ]
+
+
+def test_what_this_process_may_not_read_is_a_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path, encoding: str) -> str:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "read_text", refuse)
+    folder(tmp_path, a="")
+    (told,) = files.read(tmp_path).faults
+    assert (told.where, told.cause) == ("a.cedar", "`a.cedar` may not be read by this process")
 
 
 def test_a_file_with_a_carriage_return_reads_as_lines(tmp_path: Path) -> None:

@@ -168,8 +168,9 @@ def test_the_table_is_the_diagram_of_the_extension() -> None:
 def test_a_task_of_a_silent_process_has_failed_when_its_lease_ran_out() -> None:
     task = new()
     assert lapsed(task, NOON + timedelta(seconds=29.999)) is None
-    failed = lapsed(task, NOON + timedelta(hours=1))
+    failed = lapsed(task, NOON + timedelta(seconds=30))
     assert failed is not None
+    assert lapsed(task, NOON + timedelta(hours=1)) == failed
     assert (failed.status, failed.body, failed.updated) == ("failed", b"", NOON + timedelta(seconds=30))
     assert failed.message == "the server stopped before the work ended"
     assert lapsed(failed, NOON + timedelta(hours=2)) is None

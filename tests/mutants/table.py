@@ -454,7 +454,7 @@ MUTANTS: Final = (
     _mutant(
         "error-is-denial",
         "a policy that errs is audited as a plain denial",
-        ("kernel.gates:_denied", "if decision.errors and not missing:", "if False:"),
+        ("kernel.denials:denied", "if decision.errors and not missing:", "if False:"),
     ),
     _mutant(
         "unaudited",

@@ -12,15 +12,13 @@ from collections.abc import Coroutine
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final, LiteralString, TypeVar
 
-from ....kernel.meter import NS, PASSES, Rate, Verdict, refusing, take
+from ....kernel.meter import PASSES, Rate, Verdict, refusing, take
 from ..extras import require
 
 if TYPE_CHECKING:
-    from psycopg import AsyncConnection
-    from psycopg.sql import Composed
     from psycopg_pool import AsyncConnectionPool
 
-    Pool = AsyncConnectionPool[AsyncConnection[Any]]
+    Pool = AsyncConnectionPool[Any]
 
 T = TypeVar("T")
 log: Final = logging.getLogger("nonsuch.rate-store")
@@ -36,15 +34,15 @@ create unlogged table if not exists {TABLE} (
 """
 
 _NOW: Final[LiteralString] = "(extract(epoch from statement_timestamp()) * 1000000000)::bigint"
-# `%(cost)s` is what the request takes, `excluded.full_at - %(cost)s` is now. Whoever comes second waits for
-# the row and then computes with what the first one left there.
+# `excluded.full_at` is now and what the request takes, `ahead` is what is left of a window then. Whoever
+# comes second waits for the row, and then computes with what the first one left there.
 _TAKE: Final[LiteralString] = """
 insert into {table} as held (key, full_at, passed) values (%(key)s, {now} + %(cost)s, true)
 on conflict (key) do update set
-  full_at = least(greatest(held.full_at, excluded.full_at - %(cost)s), excluded.full_at - %(cost)s + %(window)s)
-    + case when greatest(held.full_at + %(cost)s, excluded.full_at) <= excluded.full_at - %(cost)s + %(window)s
-      then %(cost)s else 0 end,
-  passed = greatest(held.full_at + %(cost)s, excluded.full_at) <= excluded.full_at - %(cost)s + %(window)s
+  passed = held.full_at + %(cost)s <= excluded.full_at + %(ahead)s,
+  full_at = case when held.full_at + %(cost)s <= excluded.full_at + %(ahead)s
+    then greatest(held.full_at + %(cost)s, excluded.full_at)
+    else least(held.full_at, excluded.full_at + %(ahead)s) end
 returning passed, full_at - {now}
 """
 _LOOK: Final[LiteralString] = "select full_at, {now} from {table} where key = %(key)s"
@@ -63,9 +61,10 @@ class PostgresRateStore:
         require("psycopg_pool", "nonsuch[postgres]", "psycopg-pool")
         self._dsn = where if isinstance(where, str) else None
         self._pool = None if isinstance(where, str) else where
-        self._table, self._connections, self._timeout = table, connections, timeout_seconds
+        self._connections, self._timeout = connections, timeout_seconds
+        self._take, self._look, self._purge = (_about(table, each) for each in (_TAKE, _LOOK, _PURGE))
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._purging: asyncio.Future[object] | None = None
+        self._purging: asyncio.Task[None] | None = None
         self._purged = 0.0
 
     async def take(self, key: str, rate: Rate, count: int) -> Verdict:
@@ -83,7 +82,7 @@ class PostgresRateStore:
     async def purge(self) -> None:
         """Delete buckets that are full again; runs by itself, every minute in which requests are counted."""
         async with (await self._open()).connection(self._timeout) as connection:
-            await connection.execute(self._sql(_PURGE))
+            await connection.execute(self._purge)
 
     async def close(self) -> None:
         """Close the connections, unless they came with the pool that was given; a later step opens others."""
@@ -97,23 +96,24 @@ class PostgresRateStore:
 
     async def _counted(self, key: bytes, rate: Rate, count: int) -> Verdict:
         cost = rate.interval * count
-        given = {"key": key, "cost": cost, "window": rate.window}
-        row = await self._row(_TAKE, given)
+        given: dict[str, object] = {"key": key, "cost": cost, "ahead": rate.window - cost}
+        row = await self._row(self._take, given)
         if row is None:
             raise LookupError("the statement that counts returned nothing")
         return PASSES if row[0] else refusing(row[1] + cost - rate.window)
 
     async def _looked(self, key: bytes, rate: Rate, _count: int) -> Verdict:
-        row = await self._row(_LOOK, {"key": key})
+        row = await self._row(self._look, {"key": key})
         return PASSES if row is None else take(row[0], row[1], rate, count=0)[1]
 
-    async def _row(self, statement: LiteralString, given: dict[str, object]) -> tuple[Any, ...] | None:
+    async def _row(self, statement: bytes, given: dict[str, object]) -> tuple[Any, ...] | None:
         async with (await self._open()).connection(self._timeout) as connection:
-            return await (await connection.execute(self._sql(statement), given)).fetchone()
+            row: tuple[Any, ...] | None = await (await connection.execute(statement, given)).fetchone()
+            return row
 
     async def _in_time(self, work: Coroutine[Any, Any, T]) -> T:
-        """Wait for work as long as a request may wait; it is left to end by itself, as a driver ends slowly."""
-        task = asyncio.ensure_future(work)
+        """Wait as long as a request may; the work then ends by itself, which can take a driver long."""
+        task = asyncio.create_task(work)
         task.add_done_callback(_retrieved)
         done, _ = await asyncio.wait({task}, timeout=self._timeout)
         if not done:
@@ -126,19 +126,13 @@ class PostgresRateStore:
         if self._purged and now - self._purged < PURGE_SECONDS:
             return
         self._purged = now
-        self._purging = asyncio.ensure_future(self._purge_quietly())
+        self._purging = asyncio.create_task(self._purge_quietly())
 
     async def _purge_quietly(self) -> None:
         try:
             await self.purge()
         except Exception as fault:  # noqa: BLE001  (a driver's, of any kind; the next minute tries again)
             log.warning("the rate store was not purged: %s", type(fault).__name__)
-
-    def _sql(self, statement: LiteralString) -> Composed:
-        from psycopg import sql
-
-        table = sql.Identifier(*self._table.split("."))
-        return sql.SQL(statement).format(table=table, now=sql.SQL(_NOW))
 
     async def _open(self) -> Pool:
         """Return the connections of this event loop, or those that were given."""
@@ -174,6 +168,13 @@ def postgres_rate_limit_store(
     Raises: ExtraMissing, when psycopg is not installed.
     """
     return PostgresRateStore(where, table, connections, timeout_seconds)
+
+
+def _about(table: str, statement: LiteralString) -> bytes:
+    from psycopg import sql
+
+    named = sql.Identifier(*table.split("."))
+    return sql.SQL(statement).format(table=named, now=sql.SQL(_NOW)).as_bytes(None)
 
 
 def _retrieved(task: asyncio.Future[Any]) -> None:

@@ -21,12 +21,10 @@ async function met(name, args, options) {
 }
 
 const { tools } = await client.listTools();
-const progress = [];
 const seen = {
   tools: tools.map((tool) => tool.name),
   hello: await met("hello", { name: "TypeScript" }),
-  count: await met("count", { to: 3 }, { onprogress: (told) => progress.push(told.progress) }),
-  progress,
+  count: await met("count", { to: 3 }),
   noisy: await met("noisy", {}),
   ask: await met("ask", {}),
   gone: await met("gone", {}),

@@ -1,6 +1,6 @@
-"""A program that serves the talkers' app on stdio: `python -m tests.adapters.edge.stdio_app [person|visitor]`.
+"""A program that serves the talkers' app on stdio: `python -m tests.adapters.edge.stdio_app [prints]`.
 
-Says on stderr when its lifespan is entered and left.
+Says on stderr when its lifespan is entered and left; with `prints` it uses stdout afterwards.
 """
 
 import sys
@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 from nonsuch import serve_stdio
 
-from .talkers import KNOWN, Desk
+from .talkers import CLERK, Desk
 
 
 @asynccontextmanager
@@ -24,6 +24,7 @@ async def lifespan() -> AsyncGenerator[str]:
 if __name__ == "__main__":
     desk = Desk()
     desk.app = desk.build(lifespan=lifespan)
-    serve_stdio(desk.app, KNOWN[sys.argv[1] if len(sys.argv) > 1 else "clerk"], line_limit_bytes=10_000)
+    serve_stdio(desk.app, CLERK, line_limit_bytes=10_000)
     sys.stderr.write("served\n")
-    sys.stdout.write("the end\n")
+    if "prints" in sys.argv:
+        sys.stdout.write("the end\n")

@@ -445,7 +445,7 @@ def test_an_answer_that_is_an_error_answers_nothing() -> None:
 def test_in_the_newest_revision_no_request_is_ever_sent() -> None:
     async def work(peer: Peer, desk: Desk) -> None:
         await peer.initialize(elicitation={})
-        capabilities = {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}
+        capabilities: dict[str, Any] = {"io.modelcontextprotocol/clientCapabilities": {"elicitation": {}}}
         told = await peer.ask(call("ask", ident=3, modern=True, **capabilities))
         assert told["result"]["resultType"] == "input_required"
         request = call("ask", ident=4, modern=True, **capabilities)

@@ -19,7 +19,7 @@ from nonsuch.kernel.audit import Event, ToolCall
 from nonsuch.kernel.line import TaskLine
 from nonsuch.kernel.model import Begun, Call, Failed, Ok, Outcome, owner_key
 from nonsuch.kernel.strict_json import Json
-from nonsuch.kernel.tasks import Ending, Task, TaskLimits, cancelled, ended
+from nonsuch.kernel.tasks import Ending, Support, Task, TaskLimits, cancelled, ended
 
 ANN: Final = Agent("ann", roles=["r"])
 STARTED: Final = datetime(2026, 7, 28, tzinfo=UTC)
@@ -149,14 +149,19 @@ class Bench:
 
 
 def at_bench(
-    handler: Handler, doing: Callable[[Bench], Awaitable[None]], limits: TaskLimits | None = None
+    handler: Handler,
+    doing: Callable[[Bench], Awaitable[None]],
+    limits: TaskLimits | None = None,
+    *,
+    task: Support = "optional",
+    asks_first: bool = False,
 ) -> None:
     """Do something with an app whose one tool is this handler."""
     store, events = Store(), list[Event]()
     app: App = define_app_mcp(
         Registry(),
         name="bench",
-        tools={"work": tool("d", handler, policy="a:b", task="optional")},
+        tools={"work": tool("d", handler, policy="a:b", task=task, asks_first=asks_first)},
         grants=[grant("r", "a:b")],
         on_audit=events.append,
         tasks=limits,
@@ -164,7 +169,7 @@ def at_bench(
     )
 
     async def whole() -> None:
-        async with Open(app) as running:
+        async with asyncio.timeout(30), Open(app) as running:
             await doing(Bench(running, store, events))
         assert store.closed
 
@@ -173,6 +178,14 @@ def at_bench(
 
 async def quick() -> Text:
     return Text("done")
+
+
+def test_a_tool_that_never_goes_on_does_not_whatever_its_line_could_spell() -> None:
+    async def doing(bench: Bench) -> None:
+        assert isinstance(await bench.call(), Ok)
+        assert bench.outcomes() == ["ok"]
+
+    at_bench(quick, doing, task="never")
 
 
 # A store that fails
@@ -352,6 +365,25 @@ def test_a_cancelled_handler_may_clean_up_undisturbed() -> None:
         await asyncio.wait_for(cleaned.wait(), 5)
 
     at_bench(work, doing, TaskLimits(lease_seconds=0.3))
+
+
+def test_a_request_that_is_stopped_just_after_the_hand_over_stops_nothing() -> None:
+    requests, went_on = list[asyncio.Task[Outcome]](), asyncio.Event()
+
+    async def work(ctx: Context[None]) -> Text:
+        await ctx.client.background()
+        requests[0].cancel()
+        await asyncio.sleep(0.02)
+        went_on.set()
+        return Text("done")
+
+    async def doing(bench: Bench) -> None:
+        requests.append(asyncio.ensure_future(bench.call()))
+        with pytest.raises(asyncio.CancelledError):
+            await requests[0]
+        await asyncio.wait_for(went_on.wait(), 5)
+
+    at_bench(work, doing, asks_first=True)
 
 
 # Threads

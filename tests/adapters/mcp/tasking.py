@@ -415,7 +415,7 @@ def run(doing: Callable[[Desk], Awaitable[T]], desk: Desk | None = None) -> T:
     """Do something at a served desk."""
 
     async def whole() -> T:
-        async with served(desk or Desk()) as held:
+        async with asyncio.timeout(30), served(desk or Desk()) as held:
             return await doing(held)
 
     return asyncio.run(whole())

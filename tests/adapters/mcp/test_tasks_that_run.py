@@ -10,7 +10,7 @@ from nonsuch.kernel.audit import TaskAsked, ToolCall
 from nonsuch.kernel.codes import CODES
 from nonsuch.kernel.tasks import TaskLimits, fingerprint
 
-from .tasking import ACK, Desk, accept, body_of, events_of, run, within
+from .tasking import ACK, Desk, accept, body_of, events_of, run, served, within
 
 # Cancelling
 
@@ -162,28 +162,23 @@ def test_a_task_whose_time_is_over_is_gone_and_its_handler_stopped() -> None:
 
 
 def test_at_the_end_of_the_lifespan_what_still_runs_has_failed() -> None:
-    desk = Desk()
-
-    async def doing(desk: Desk) -> str:
-        ident = await desk.begin("hold")
-        await within(lambda: "x" in desk.started)
-        return ident
-
-    ident = run(doing, desk)
-    assert desk.ran == ["hold", "stopped"]
+    """The store may outlive it: the next one tells."""
     told = CODES["X_INTERRUPTED"]
 
-    async def after(desk: Desk) -> None:
-        """The store outlives this lifespan, as one outside of the process does."""
-        held = await desk.get(ident)
-        assert (held["status"], held["statusMessage"]) == (
-            "failed",
-            "the server stopped before the work ended",
-        )
-        data = {"code": told.code, "cause": told.cause, "fix": told.caller_fix}
-        assert held["error"] == {"code": -32603, "message": told.cause, "data": data}
+    async def whole() -> None:
+        desk = Desk()
+        async with served(desk):
+            ident = await desk.begin("hold")
+            await within(lambda: "x" in desk.started)
+        assert desk.ran == ["hold", "stopped"]
+        async with served(desk):
+            held = await desk.get(ident)
+            assert held["status"] == "failed"
+            assert held["statusMessage"] == "the server stopped before the work ended"
+            data = {"code": told.code, "cause": told.cause, "fix": told.caller_fix}
+            assert held["error"] == {"code": -32603, "message": told.cause, "data": data}
 
-    run(after, desk)
+    asyncio.run(whole())
 
 
 # Audit

@@ -1,0 +1,237 @@
+"""The replay rule: where a keyed call is filed, when another call is the same one, and what is kept of it.
+
+Pure: knows no store, no clock and no wire. ``replay.py`` asks the world by it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from hashlib import sha256
+from typing import Any, Final, cast
+from uuid import UUID
+
+from pydantic import BaseModel
+from pydantic_core import from_json, to_json
+
+from .catalog import Entry
+from .model import Call, Failed, Issue, Ok
+from .schema import JsonSchema
+from .seal import Seal
+from .strict_json import Json
+
+KEY_ARGUMENT: Final = "idempotencyKey"
+MAX_KEY_CHARS: Final = 255
+PURPOSE: Final = "nonsuch.idempotency"
+KEY_SCHEMA: Final[JsonSchema] = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": MAX_KEY_CHARS,
+    "description": "Choose a fresh one for each call, and send it again with a retry: the call then runs once",
+}
+
+
+def is_keyed(entry: Entry) -> bool:
+    """Whether calls of an entry may carry an idempotency key. A query changes nothing and takes none."""
+    return entry.kind == "action" and entry.idempotent
+
+
+def advertised(entry: Entry) -> JsonSchema:
+    """Return the input document as callers read it who send the key as an argument."""
+    document = entry.input.document
+    if not is_keyed(entry):
+        return document
+    told = {**document, "properties": {**document.get("properties", {}), KEY_ARGUMENT: KEY_SCHEMA}}
+    return {**told, "required": [*document.get("required", ()), KEY_ARGUMENT]} if entry.requires_key else told
+
+
+# a call and its key
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The arguments of a call without its key, the key, and what is wrong with that."""
+
+    arguments: Mapping[str, Json]
+    key: str | None = None
+    issues: tuple[Issue, ...] = ()
+
+
+def asked(entry: Entry, call: Call) -> Asked:
+    """Take the key out of a call: over HTTP it comes beside the arguments, elsewhere among them."""
+    if call.surface == "http":
+        return _asked(entry, call.arguments, call.key)
+    held = KEY_ARGUMENT in call.arguments and (is_keyed(entry) or not _declares_it(entry))
+    if not held:
+        return Asked(call.arguments)
+    rest = {name: value for name, value in call.arguments.items() if name != KEY_ARGUMENT}
+    return _asked(entry, rest, call.arguments[KEY_ARGUMENT])
+
+
+def _asked(entry: Entry, arguments: Mapping[str, Json], key: Json) -> Asked:
+    if key is None and KEY_ARGUMENT not in arguments:
+        return Asked(arguments)
+    if not is_keyed(entry):
+        return Asked(arguments, issues=(Issue(KEY_ARGUMENT, "not an argument"),))
+    if not isinstance(key, str):
+        return Asked(arguments, issues=(Issue(KEY_ARGUMENT, "must be of type string"),))
+    if not 1 <= len(key) <= MAX_KEY_CHARS:
+        return Asked(arguments, issues=(Issue(KEY_ARGUMENT, f"must have 1 to {MAX_KEY_CHARS} characters"),))
+    return Asked(arguments, key)
+
+
+def _declares_it(entry: Entry) -> bool:
+    return KEY_ARGUMENT in entry.input.document.get("properties", {})
+
+
+# where it is filed, and which call it is
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One keyed call: its slot, and the digests of its input by every key there is, today's first."""
+
+    slot: str
+    digests: tuple[str, ...]
+
+
+def attempt(seal: Seal, owner: str, entry: Entry, key: str, given: BaseModel, sent: Json) -> Attempt:
+    """Return where a call is filed: under its action, its caller and its key, whatever surface it came by.
+
+    The slot needs no secret, so that it is found again after a change of the secret; the digest of the
+    input does, because a reader of the store could guess at short inputs otherwise.
+    """
+    slot = sha256(json.dumps([owner, entry.name, key]).encode()).hexdigest()
+    return Attempt(slot, seal.digests(PURPOSE, slot.encode(), canonical(given, sent)))
+
+
+def canonical(given: BaseModel, sent: Json) -> bytes:
+    """Return bytes that are equal for two inputs only if no handler could tell these apart.
+
+    The typed values count, so that ``1`` and ``1.0`` are one integer; and whether a field was sent, because
+    a handler can see that. Where a value is of a type that is not known here, what was sent counts too.
+    """
+    strange = list[type]()
+    told: list[Json] = [_plain(given, strange.append)]
+    if strange:
+        told.append(sent)
+    return json.dumps(told, sort_keys=True, separators=(",", ":")).encode()
+
+
+_EXACT: Final[Mapping[type, Callable[[Any], str]]] = {
+    bytes: bytes.hex,
+    date: date.isoformat,
+    datetime: datetime.isoformat,
+    Decimal: str,
+    float: repr,
+    int: hex,
+    time: time.isoformat,
+    timedelta: str,
+    UUID: str,
+}
+
+
+def _plain(value: Any, strange: Callable[[type], object]) -> Json:  # noqa: C901  (a line for each kind)
+    """Return a value as JSON that tells its type and everything in it."""
+    kind = type(value)
+    if value is None or kind in (bool, str):
+        return cast("Json", value)
+    if kind in _EXACT:
+        return [kind.__name__, _EXACT[kind](value)]
+    if isinstance(value, BaseModel):
+        sent = {name: getattr(value, name) for name in value.model_fields_set}
+        return [_named(kind), {name: _plain(each, strange) for name, each in sent.items()}]
+    if isinstance(value, Enum):
+        return [_named(kind), value.name]
+    if kind is dict:
+        return ["dict", sorted(([_plain(k, strange), _plain(v, strange)] for k, v in value.items()), key=_text)]
+    if kind in (list, tuple):
+        return [kind.__name__, *(_plain(each, strange) for each in value)]
+    if kind in (set, frozenset):
+        return [kind.__name__, *sorted((_plain(each, strange) for each in value), key=_text)]
+    if is_dataclass(kind):
+        return [_named(kind), *_members(value, strange)]
+    strange(kind)
+    return [_named(kind)]
+
+
+def _members(value: Any, strange: Callable[[type], object]) -> Iterable[Json]:
+    return (_plain(getattr(value, each.name), strange) for each in fields(value))
+
+
+def _named(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _text(value: Json) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+# what is kept
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What a call acted on when it was permitted: the id and, where a resource was loaded, its facts."""
+
+    ident: str
+    facts: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The record of a call that was permitted. INVARIANT: it has an ``outcome`` only once it has ended.
+
+    ``judged`` and ``outcome`` can hold rows of the application's; the slot and the digest tell nothing.
+    """
+
+    slot: str
+    digest: str
+    judged: bytes
+    begun: datetime
+    expires: datetime
+    outcome: bytes | None = None
+
+
+def packed(judged: Judged) -> bytes:
+    """Return what a call acted on as a record keeps it."""
+    return to_json([judged.ident, judged.facts])
+
+
+def unpacked(kept: bytes) -> Judged | None:
+    """Return what a call acted on, or nothing if the record is not one of ours."""
+    try:
+        held = from_json(kept)
+    except ValueError:
+        return None
+    match held:
+        case [str(ident), str() | None as facts]:
+            return Judged(ident, facts)
+        case _:
+            return None
+
+
+def frozen(outcome: Ok | Failed) -> bytes:
+    """Return how a call ended as a record keeps it: the bytes of an answer stay as they are."""
+    if isinstance(outcome, Ok):
+        return b"+" + outcome.json
+    return b"-" + to_json([outcome.code, outcome.cause, outcome.fix, outcome.caller_fix])
+
+
+def thawed(kept: bytes) -> Ok | Failed | None:
+    """Return how a call ended, as a replay; nothing if the record is not one of ours."""
+    if kept.startswith(b"+"):
+        return Ok(kept[1:], replayed=True)
+    try:
+        words = from_json(kept.removeprefix(b"-"))
+    except ValueError:
+        return None
+    match words:
+        case [str(code), str(cause), str(fix), str(caller_fix)]:
+            return Failed(code, cause, fix, caller_fix, replayed=True)
+        case _:
+            return None

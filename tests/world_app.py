@@ -1,0 +1,340 @@
+"""A plain world of `rules.py` said in nonsuch's own terms: handlers that note that they ran, policies as Cedar.
+
+Decides nothing, and serves nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Coroutine
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from pydantic import BaseModel, Field, create_model
+
+from nonsuch import (
+    ActionError,
+    App,
+    Completing,
+    Context,
+    Elicit,
+    Principal,
+    Registry,
+    can,
+    define_app_mcp,
+    expose,
+    group,
+    prompt,
+    resource,
+)
+from nonsuch import audience as condition
+from nonsuch import grant as granted
+from nonsuch import tool as hand_written
+from nonsuch.kernel.declare import Action, Prompt, Resource
+from nonsuch.kernel.view import View
+
+from . import rules
+from .rules import Argument, Rule, Tool
+
+if TYPE_CHECKING:
+    from .world import World
+
+SECRET: Final = b"the same in every world".ljust(32)
+_make: Final = cast("Callable[..., type[BaseModel]]", create_model)
+
+
+class Done(BaseModel):
+    """What every handler of these worlds answers."""
+
+    tool: str
+    by: str
+
+
+_FACTS: dict[str, type[BaseModel]] = {}
+
+
+def facts_of(kind: str) -> type[BaseModel]:
+    """The one model of a resource type: policies of two worlds read the same type."""
+    made = _make(kind, id=(str, ...), org=(str, ...), published=(bool, ...), level=(int, ...))
+    return _FACTS.setdefault(kind, made)
+
+
+def build(world: World) -> App:
+    """Declare everything and boot."""
+    registry, tools = Registry(), dict[str, Action]()
+    for each in world.declared.tools:
+        if each.kind == "tool":
+            tools[each.name] = hand_written(
+                f"Does {each.name}",
+                handler(world, each),
+                policy=can(each.permission, loader(world, each)),
+                visible_to=visible_to(each.audience),
+                needs=cast("Any", each.needs),
+            )
+        else:
+            declare(registry, world, each)
+    with TemporaryDirectory() as directory:
+        text = "\n".join(map(cedar, dict.fromkeys(world.declared.rules)))
+        (Path(directory) / "app.cedar").write_text(text)
+        return define_app_mcp(
+            registry,
+            name="world",
+            include="exposed",
+            tools=tools,
+            resources=[resource_of(world, each) for each in world.declared.content if each.kind != "prompt"],
+            prompts=[prompt_of(world, each) for each in world.declared.content if each.kind == "prompt"],
+            page_size=world.page_size,
+            secret=SECRET,
+            scopes=world.declared.scopes,
+            instructions=instructions,
+            resolve_token=lambda token: world.tokens.get(token),
+            roles=sorted(rules.roles_of(world.declared)),
+            grants=[granted(role, permission) for role, permission in world.declared.grants],
+            policies_dir=directory,
+            on_audit=world.audit.append,
+            surface="flat" if world.grouped is None else "meta",
+            groups={
+                name: group(f"What {name} holds", tools) for name, tools in (world.grouped or {}).items()
+            },
+        )
+
+
+def instructions(view: View) -> str:
+    """What the server tells a caller first: how much there is of everything, and what."""
+    table = view.table
+    templates = [each.place.uri for each in table.templates if each.place is not None]
+    lists = (list(table.tools), list(table.resources), templates, list(table.prompts))
+    return "; ".join(f"{len(names)}: {', '.join(sorted(names))}" for names in lists)
+
+
+def declare(registry: Registry, world: World, each: Tool) -> None:
+    """Add an action or a query to the registry."""
+    needs, audience = cast("Any", each.needs), visible_to(each.audience)
+    face = expose(f"Does {each.name}", visible_to=audience, needs=needs) if each.exposed else None
+    policy = can(each.permission, loader(world, each))
+    if each.kind == "action":
+        registry.action(policy=policy, mcp=face, path=each.path)(handler(world, each))
+    else:
+        registry.query(policy=policy, mcp=face, path=each.path, single=each.kind == "single")(
+            handler(world, each)
+        )
+
+
+def handler(world: World, each: Tool) -> Callable[..., Any]:
+    """A handler that notes that it ran, and behaves as declared."""
+    rows = each.kind == "query"
+
+    async def handle(input: Any, ctx: Any) -> object:
+        world.ran.append((each.name, input.model_dump_json()))
+        done = Done(tool=each.name, by=ctx.principal.id)
+        match each.behaves:
+            case "ok":
+                return [done] if rows else done
+            case "speaks":
+                await speak(ctx)
+                return [done] if rows else done
+            case "asks":
+                await ctx.client.ask({"who": QUESTION}, state={"tool": each.name})
+                return [done] if rows else done
+            case "refuses":
+                raise ActionError("X_DEMO", "the demo refuses", "ask again later")
+            case "raises":
+                raise LookupError("secret words")
+            case "none":
+                return None
+            case "bad":
+                return {"tool": 7}
+
+    handle.__name__ = each.name
+    answer: object = list[Done] if rows else Done | None if each.kind == "single" else Done
+    handle.__annotations__ = {"input": input_of(each), "ctx": Context[Any], "return": answer}
+    return handle
+
+
+QUESTION: Final = Elicit("Who?", {"type": "object", "properties": {}})
+
+
+async def speak(ctx: Context[Any]) -> None:
+    """Say something in every way that a handler has."""
+    for done in (1, 2):
+        await ctx.client.progress(done, total=2, message="working")
+    await ctx.client.log("info", {"working": True}, "world")
+
+
+def resource_of(world: World, each: rules.Content) -> Resource:
+    """A resource or template that notes that it was read."""
+
+    async def read(ctx: Any, input: Any = None) -> str:
+        return await content(world, each, ctx, input)
+
+    completes: dict[str, Any] = {"id": completer(world, each)} if each.kind == "template" else {}
+    read.__annotations__ = {"ctx": Context[Any], "return": str}
+    if each.kind == "template":
+        read.__annotations__["input"] = Ident
+    return resource(
+        each.uri,
+        each.name,
+        f"Reads {each.name}",
+        read if each.kind == "template" else without_input(read),
+        visible_to=visible_to(each.audience),
+        scope=each.scope,
+        policy=each.permission,
+        complete=completes,
+    )
+
+
+def prompt_of(world: World, each: rules.Content) -> Prompt:
+    """A prompt that notes that it was rendered."""
+
+    async def render(ctx: Any, input: Any) -> str:
+        return await content(world, each, ctx, input)
+
+    render.__annotations__ = {"ctx": Context[Any], "input": Ident, "return": str}
+    return prompt(
+        render,
+        description=f"Says {each.name}",
+        name=each.name,
+        visible_to=visible_to(each.audience),
+        scope=each.scope,
+        policy=each.permission,
+        complete={"id": completer(world, each)},
+    )
+
+
+class Ident(BaseModel):
+    """The variable of every template, and the argument of every prompt."""
+
+    id: str
+
+
+def without_input(read: Callable[..., Coroutine[Any, Any, str]]) -> Callable[..., Any]:
+    """The same function, which takes no variables."""
+
+    async def alone(ctx: Any) -> str:
+        return await read(ctx)
+
+    alone.__annotations__ = {"ctx": Context[Any], "return": str}
+    return alone
+
+
+async def content(world: World, each: rules.Content, ctx: Any, input: Any) -> str:
+    """Note that content was used, and behave as declared."""
+    given = "" if input is None else input.id
+    world.ran.append((each.action, given))
+    match each.behaves:
+        case "speaks":
+            await speak(ctx)
+        case "asks":
+            await ctx.client.ask({"who": QUESTION}, state={"content": each.name})
+        case "refuses":
+            raise ActionError("X_DEMO", "the demo refuses", "ask again later")
+        case "raises":
+            raise LookupError("secret words")
+        case _:
+            pass
+    return f"{each.name} {given} for {ctx.principal.id}"
+
+
+def completer(world: World, each: rules.Content) -> Any:
+    """A list for names of an even length, a function for the others: both ways to complete."""
+    if len(each.name) % 2 == 0:
+        return list(each.completes)
+
+    async def suggest(given: Any) -> list[str]:
+        world.ran.append((f"{each.action} completes", given.value))
+        return [value for value in each.completes if value.startswith(given.value)]
+
+    suggest.__annotations__ = {"given": Completing, "return": list[str]}
+    return suggest
+
+
+def loader(world: World, each: Tool) -> Callable[..., Any] | None:
+    """Load the facts of a row by its id."""
+    if each.acts_on is None:
+        return None
+    rows, model = world.declared.rows.get(each.acts_on, {}), facts_of(each.acts_on)
+
+    async def load(input: Any) -> object:
+        row = rows.get(input.id)
+        if row is None:
+            return None
+        return model(id=input.id, org=row.org, published=row.published, level=row.level)
+
+    load.__annotations__ = {"input": input_of(each), "return": model | None}
+    return load
+
+
+@cache
+def input_of(each: Tool) -> type[BaseModel]:
+    """The input model of a tool, the same one for its handler and its loader."""
+    return _make(f"{each.name}Input", **{field.name: field_of(field) for field in each.fields})
+
+
+def field_of(argument: Argument) -> tuple[object, object]:
+    """A field's type and default, as pydantic takes them."""
+    kind: type[str] | type[int] = str if argument.kind == "str" else int
+    extra: Any = {} if argument.header is None else {"x-mcp-header": argument.header}
+    demanded = argument.default is None and not argument.optional
+    default = Field(... if demanded else argument.default, json_schema_extra=extra)
+    return (kind | None if argument.optional else kind, default)
+
+
+def visible_to(audience: rules.Audience) -> Any:
+    """An audience as `visible_to` takes it."""
+    match audience:
+        case rules.Everyone():
+            return None
+        case rules.Roles(names):
+            return list(names)
+        case rules.OfOrg(name):
+            return condition(f"principal has org && principal.org == {json.dumps(name)}")
+        case rules.Asked():
+            return predicate(audience)
+
+
+def predicate(asked: rules.Asked) -> Callable[[Principal], object]:
+    """A function of the principal, with every answer that such a function can give."""
+
+    def ask(who: Principal) -> object:
+        if who.id in asked.raises:
+            raise LookupError(who.id)
+        return True if who.id in asked.true else 1 if who.id in asked.truthy else None
+
+    return ask
+
+
+def cedar(rule: Rule) -> str:
+    """A rule as Cedar text. Its id says what it is, not where it stands: two worlds name one rule alike."""
+    head = "principal" if rule.role is None else f"principal in Role::{json.dumps(rule.role)}"
+    notes = {
+        "id": f"{rule.effect} {rule.on} {rule.test} {rule.role}",
+        "code": rule.code,
+        "reason": rule.reason,
+    }
+    annotations = " ".join(f"@{key}({json.dumps(value)})" for key, value in notes.items() if value)
+    return (
+        f"{annotations}\n{rule.effect} ({head}, action in Action::{json.dumps(rule.on)}, resource)"
+        f"{when(rule.test)};"
+    )
+
+
+def when(test: rules.Test) -> str:
+    """A condition as Cedar text."""
+    match test:
+        case rules.Always():
+            return ""
+        case rules.SameOrg():
+            return " when { principal has org && resource.org == principal.org }"
+        case rules.Published():
+            return " when { resource.published }"
+        case rules.Raised():
+            return f" when {{ resource.level + {2**63 - 1} > 0 }}"
+        case rules.Over(argument, limit):
+            return f" when {{ context.args.{argument} > {limit} }}"
+        case rules.Twice(argument, limit):
+            return f" when {{ context.args.{argument} + context.args.{argument} > {limit} }}"
+        case rules.Says(argument, text):
+            held = f"context.args.{argument}"
+            return f" when {{ context.args has {argument} && {held} == {json.dumps(text)} }}"
