@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
@@ -223,14 +224,14 @@ class Unauthenticated:
     refusal: Refusal
     retry_after: int = 0
 
-    def headers(self, metadata: str | None = None) -> tuple[tuple[str, str], ...]:
+    def headers(self, where: Mapping[str, str] = MappingProxyType({})) -> tuple[tuple[str, str], ...]:
         """Return the challenge (RFC 6750 3, RFC 9728 5.1), or how long to wait (RFC 9110 10.2.3)."""
         if self.retry_after:
             return (("retry-after", str(self.retry_after)),)
         if self.status != 401:
             return ()
         told = {} if self.reason == "no-token" else {"error": "invalid_token"}
-        return (challenge(told if metadata is None else {**told, "resource_metadata": metadata}),)
+        return (challenge({**told, **where}),)
 
 
 AuthStatus = Literal[401, 403, 429, 503]

@@ -54,7 +54,8 @@ class ToolCall:
     A call that goes on as a task is ``begun``, and has another outcome when that ends: ``task`` is one
     fingerprint in both. ``policies`` are ids for the operator. ``declared`` tells a hidden name from an
     absent one and is ``None`` where the outcome already says that the entry exists. A call is
-    ``rate-limited`` when its caller's allowance is spent, or when nobody could count it.
+    ``rate-limited`` when its caller's allowance is spent, or when nobody could count it. ``replayed``:
+    it did not run, and was answered as an earlier call of its idempotency key was.
     """
 
     tool: str
@@ -68,6 +69,7 @@ class ToolCall:
     policies: tuple[str, ...] = ()
     declared: bool | None = None
     task: str | None = None
+    replayed: bool | None = None
     kind: Literal["tool-call"] = "tool-call"
 
 
@@ -156,7 +158,10 @@ def tool_call(
     word, scope, code, policies = _classified(outcome)
     who, kind, behind = _caller(principal)
     task = None if ident is None else fingerprint(ident)
-    return ToolCall(name, word, surface, who, kind, behind, scope, code, policies, task=task)
+    replayed = True if isinstance(outcome, (Ok, Failed)) and outcome.replayed else None
+    return ToolCall(
+        name, word, surface, who, kind, behind, scope, code, policies, task=task, replayed=replayed
+    )
 
 
 def task_asked(

@@ -30,6 +30,7 @@ from .declare import (
     VisibleTo,
 )
 from .errors import Fault, fault
+from .idempotency import KEY_ARGUMENT
 from .listing import narrowed
 from .model import NO_SCOPE
 from .refs import reference_in
@@ -46,6 +47,10 @@ TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_./-]{1,64}")
 NAME: Final = re.compile(r"[A-Za-z0-9_.:/-]{1,128}")
 PATH: Final = re.compile(r"(?=.{1,128}\Z)[A-Za-z0-9_.~-]+(?:/[A-Za-z0-9_.~-]+)*")
 HINTS: Final = frozenset({"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"})
+METHODS: Final[Mapping[str, tuple[str, ...]]] = {
+    "action": ("POST", "PUT", "PATCH", "DELETE"),  # a GET that changes something could be made by any page
+    "query": ("GET", "POST"),
+}
 PERMISSION: Final = re.compile(r"[A-Za-z0-9_./-]{1,64}:[A-Za-z0-9_.:/-]{1,63}")
 RESERVED_ACTIONS: Final = frozenset({"see", "present", ANY})
 RESERVED_TYPES: Final = frozenset(
@@ -76,6 +81,7 @@ class Declarations:
     prompts: Sequence[Prompt] = ()
     groups: Mapping[str, Group] = field(default_factory=dict[str, Group])
     surface: Surfaced = "flat"
+    hides_paths: bool = True
 
 
 class Builder:
@@ -122,6 +128,7 @@ class Builder:
             paths=frozenset(entry.path for entry in entries if entry.path),
             groups={name: held.description for name, held in self.given.groups.items()},
             meta=meta,
+            hides_paths=self.given.hides_paths,
         )
 
     def refuse(self, code: str, cause: str, fix: str | None = None) -> None:
@@ -287,6 +294,7 @@ class Builder:
         self._annotations(action)
         takes, model, output = self._signature(action)
         self._task(action, takes)
+        self._reached(action)
         resource = self._resource(action.name, rule)
         published = self._published(action, model, output)
         if published is None or len(self.faults) > before:
@@ -317,6 +325,8 @@ class Builder:
             task=face.task if face else "never",
             asks_first=face.asks_first if face else False,
             list_params=face.list_params if face else None,
+            methods=action.methods,
+            requires_key=action.requires_key,
         )
 
     def _rule(self, action: Action) -> Can:
@@ -356,6 +366,16 @@ class Builder:
                 "give it `task=` too, and let its handler take a `Context` to call `ctx.client.background()`"
             )
             self.refuse("X_DECLARATION_INVALID", cause, fix)
+
+    def _reached(self, action: Action) -> None:
+        """How it is called: by methods that fit what it does, and under a key only where there is one."""
+        known = METHODS.get(action.kind, ())
+        if len(set(action.methods)) < len(action.methods) or not set(action.methods) <= set(known):
+            cause = f"`{action.name}` answers methods that its kind does not, or one twice"
+            self.refuse("X_DECLARATION_INVALID", cause, f"give `methods` some of {', '.join(known)}")
+        if action.requires_key and not action.idempotent:
+            cause = f"`{action.name}` requires a key and is not idempotent"
+            self.refuse("X_DECLARATION_INVALID", cause, "declare it with `idempotent=True`")
 
     def _audience(self, tool: str, visible_to: VisibleTo) -> str:
         if visible_to is None:
@@ -430,10 +450,17 @@ class Builder:
             self.refuse("X_DECLARATION_INVALID", f"`{action.name}` has a type without a schema: {refusal}")
             return None
         if isinstance(takes, InputSchema):
+            self._shadowed(action, takes)
             return takes, told
         for cause in takes:
             self.refuse("X_MCP_LIST_PARAMS_INVALID", cause)
         return None
+
+    def _shadowed(self, action: Action, takes: InputSchema) -> None:
+        if action.kind == "action" and action.idempotent and KEY_ARGUMENT in takes.document["properties"]:
+            self.refuse(
+                "X_MCP_IDEMPOTENCY_KEY_SHADOWED", f"`{action.name}` takes a `{KEY_ARGUMENT}` of its own"
+            )
 
     def _resource(self, tool: str, rule: Can) -> ResourceType | None:
         if rule.resource is None:

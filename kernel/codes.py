@@ -166,6 +166,7 @@ _TABLE: Final = (
         "X_MCP_TASK_UNKNOWN",
         "caller",
         "no task of yours has that id, or it is gone",
+        "raise `ttl_seconds` of `TaskLimits`, or let the processes of the app share a store of tasks",
         "call the tool again; a task and its result are kept for its `ttlMs`",
     ),
     Code(

@@ -19,7 +19,7 @@ from .codes import CODES
 from .declare import Completing
 from .denials import denied, failed, unscoped
 from .errors import ActionError, Fault
-from .idempotency import Asked, Judged, Kept, asked
+from .idempotency import Asked, Attempt, Judged, Kept, Parsed, asked
 from .judge import NO_ARGUMENTS, Judge
 from .line import Line, TaskLine
 from .model import (
@@ -38,7 +38,7 @@ from .model import (
     Unfit,
     owner_key,
 )
-from .replay import attempted, recalled, remembered, reserved
+from .replay import admitted, remembered, reserved
 from .schema import InputBroken, Invalid, OutputRefused
 from .seal import Seal
 from .shapes import Unencodable, copied
@@ -51,6 +51,7 @@ from .steps import (
     Permit,
     Raised,
     Ran,
+    Remember,
     Returned,
     Steps,
     UnknownStep,
@@ -178,47 +179,48 @@ def _decide(
     if refused is not None:
         return refused
     # 3. arguments
+    parsed = _parsed(judge, entry, asked)
+    if not isinstance(parsed, Parsed):
+        return parsed
+    # 4. admission: a call that is a retry is answered as it was, if its caller may still make it
+    attempt = yield from admitted(view, entry, asked, parsed, seal)
+    if attempt is not None and not isinstance(attempt, Attempt):
+        return attempt
+    # 5. policy
+    loaded = yield from _load(judge, entry, parsed.input, view.principal)
+    if isinstance(loaded, (Failed, PolicyError)):
+        return loaded
+    missing = entry.resource is not None and loaded.facts is None
+    decision = judge.permits(view.caller, entry, loaded.facts, loaded.id, parsed.context)
+    if not decision.allow:
+        return denied(judge, entry, decision, missing=missing)
+    if missing:
+        return failed("X_NOT_FOUND")
+    kept = None
+    if attempt is not None:
+        judged = Judged(loaded.id, judge.facts(entry, loaded.facts, loaded.id))
+        kept = yield from reserved(view, entry, attempt, judged, parsed.context)
+        if not isinstance(kept, Kept):
+            return kept
+    # 6. the handler, 7. its answer
+    permit = Permit(entry, parsed.input, view.principal, loaded.facts, line)
+    if entry.task == "never" or line is None or line.tasks is None:
+        return (yield from _ended(kept, entry, (yield permit)))
+    return (yield from _launched(view, permit, line.tasks, kept))
+
+
+def _parsed(judge: Judge, entry: Entry, asked: Asked) -> Parsed | InvalidArguments | Failed:
     try:
         given = entry.input.parse(asked.arguments)
         if isinstance(given, Invalid):
             return InvalidArguments((*asked.issues, *given.issues))
         if asked.issues:
             return InvalidArguments(asked.issues)
-        context = judge.context(entry, given)
+        return Parsed(given, judge.context(entry, given))
     except InputBroken:
         return failed("X_INTERNAL")
     except Unencodable as fault:
         return InvalidArguments((Issue(fault.path, fault.problem),))
-    # 4. admission: a call that is a retry is answered as it was, if its caller may still make it
-    attempt = attempted(view, entry, asked, given, seal)
-    if isinstance(attempt, Failed):
-        return attempt
-    if attempt is not None:
-        known = yield from recalled(view, entry, attempt, context)
-        if known is not None:
-            return known
-    # 5. policy
-    loaded = yield from _load(judge, entry, given, view.principal)
-    if isinstance(loaded, (Failed, PolicyError)):
-        return loaded
-    missing = entry.resource is not None and loaded.facts is None
-    decision = judge.permits(view.caller, entry, loaded.facts, loaded.id, context)
-    if not decision.allow:
-        return denied(judge, entry, decision, missing=missing)
-    if missing:
-        return failed("X_NOT_FOUND")
-    kept: Kept | None = None
-    if attempt is not None:
-        judged = Judged(loaded.id, judge.facts(entry, loaded.facts, loaded.id))
-        begun = yield from reserved(view, entry, attempt, judged, context)
-        if not isinstance(begun, Kept):
-            return begun
-        kept = begun
-    # 6. the handler, 7. its answer
-    permit = Permit(entry, given, view.principal, loaded.facts, line)
-    if entry.task == "never" or line is None or line.tasks is None:
-        return (yield from _ended(kept, entry, (yield permit)))
-    return (yield from _launched(view, permit, line.tasks, kept))
 
 
 def _ended(kept: Kept | None, entry: Entry, answer: Answer) -> Steps[Outcome]:
@@ -241,6 +243,8 @@ def _launched(view: View, permit: Permit, tasks: TaskLine, kept: Kept | None) ->
         case Begun():
             return launched
         case NoRoom():
+            if kept is not None:
+                yield Remember(kept, None)  # it never ran: its retry may
             return failed("X_MCP_TASKS_FULL")
         case Ran(ended):
             return (yield from _ended(kept, permit.entry, ended))

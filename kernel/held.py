@@ -25,7 +25,8 @@ def held(kernel: Kernel, view: View, ident: str, asked: Asked) -> Steps[tuple[Ta
     task = found if isinstance(found, Task) else None
     refused = kernel.still(view, found.tool) if isinstance(found, Task) else found  # 2, 3
     if refused is not None or asked != "look":
-        yield Audit(task_asked(view.principal, asked, ident, task and task.tool, refused))
+        tool = None if task is None else task.tool
+        yield Audit(task_asked(view.principal, asked, ident, tool, refused))
     return task, refused
 
 

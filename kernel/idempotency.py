@@ -12,7 +12,7 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from hashlib import sha256
-from typing import Any, Final, cast
+from typing import Final, cast
 from uuid import UUID
 
 from pydantic import BaseModel
@@ -31,7 +31,7 @@ KEY_SCHEMA: Final[JsonSchema] = {
     "type": "string",
     "minLength": 1,
     "maxLength": MAX_KEY_CHARS,
-    "description": "Choose a fresh one for each call, and send it again with a retry: the call then runs once",
+    "description": "Choose a fresh one for each call; a retry that repeats it does not run twice",
 }
 
 
@@ -88,6 +88,14 @@ def _declares_it(entry: Entry) -> bool:
     return KEY_ARGUMENT in entry.input.document.get("properties", {})
 
 
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """The typed input of a call, and what policies read of it."""
+
+    input: BaseModel
+    context: str
+
+
 # where it is filed, and which call it is
 
 
@@ -99,7 +107,7 @@ class Attempt:
     digests: tuple[str, ...]
 
 
-def attempt(seal: Seal, owner: str, entry: Entry, key: str, given: BaseModel, sent: Json) -> Attempt:
+def attempt_of(seal: Seal, owner: str, entry: Entry, key: str, given: BaseModel, sent: Json) -> Attempt:
     """Return where a call is filed: under its action, its caller and its key, whatever surface it came by.
 
     The slot needs no secret, so that it is found again after a change of the secret; the digest of the
@@ -122,45 +130,36 @@ def canonical(given: BaseModel, sent: Json) -> bytes:
     return json.dumps(told, sort_keys=True, separators=(",", ":")).encode()
 
 
-_EXACT: Final[Mapping[type, Callable[[Any], str]]] = {
-    bytes: bytes.hex,
-    date: date.isoformat,
-    datetime: datetime.isoformat,
-    Decimal: str,
-    float: repr,
-    int: hex,
-    time: time.isoformat,
-    timedelta: str,
-    UUID: str,
-}
+_EXACT: Final = frozenset({bytes, date, datetime, Decimal, float, int, time, timedelta, UUID})
 
 
-def _plain(value: Any, strange: Callable[[type], object]) -> Json:  # noqa: C901  (a line for each kind)
+def _plain(value: object, strange: Callable[[type[object]], object]) -> Json:
     """Return a value as JSON that tells its type and everything in it."""
     kind = type(value)
-    if value is None or kind in (bool, str):
+    if value is None or isinstance(value, bool) or kind is str:
         return cast("Json", value)
     if kind in _EXACT:
-        return [kind.__name__, _EXACT[kind](value)]
+        return [kind.__name__, repr(value)]
     if isinstance(value, BaseModel):
         sent = {name: getattr(value, name) for name in value.model_fields_set}
         return [_named(kind), {name: _plain(each, strange) for name, each in sent.items()}]
     if isinstance(value, Enum):
         return [_named(kind), value.name]
-    if kind is dict:
-        return ["dict", sorted(([_plain(k, strange), _plain(v, strange)] for k, v in value.items()), key=_text)]
-    if kind in (list, tuple):
-        return [kind.__name__, *(_plain(each, strange) for each in value)]
-    if kind in (set, frozenset):
-        return [kind.__name__, *sorted((_plain(each, strange) for each in value), key=_text)]
+    if kind in (dict, list, tuple, set, frozenset):
+        return [kind.__name__, *_parts(value, strange)]
     if is_dataclass(kind):
-        return [_named(kind), *_members(value, strange)]
+        return [_named(kind), *(_plain(getattr(value, each.name), strange) for each in fields(kind))]
     strange(kind)
     return [_named(kind)]
 
 
-def _members(value: Any, strange: Callable[[type], object]) -> Iterable[Json]:
-    return (_plain(getattr(value, each.name), strange) for each in fields(value))
+def _parts(value: object, strange: Callable[[type[object]], object]) -> Iterable[Json]:
+    """Yield what a container holds; where order says nothing, in one order."""
+    if isinstance(value, dict):
+        pairs = cast("dict[object, object]", value).items()
+        return sorted(([_plain(key, strange), _plain(each, strange)] for key, each in pairs), key=_text)
+    parts = [_plain(each, strange) for each in cast("Iterable[object]", value)]
+    return sorted(parts, key=_text) if isinstance(value, (set, frozenset)) else parts
 
 
 def _named(kind: type) -> str:

@@ -12,28 +12,39 @@ from pydantic import BaseModel
 
 from .catalog import Entry
 from .denials import denied, failed
-from .idempotency import Asked, Attempt, Judged, Kept, attempt, frozen, packed, thawed, unpacked
+from .idempotency import Asked, Attempt, Judged, Kept, Parsed, attempt_of, frozen, packed, thawed, unpacked
 from .model import Failed, Ok, Outcome, owner_key
 from .seal import Seal
 from .steps import Answer, Raised, Recall, Remember, Reserve, Reserved, Returned, Steps
 from .view import View
 
 
-def attempted(view: View, entry: Entry, asked: Asked, given: BaseModel, seal: Seal | None) -> Attempt | Failed | None:
-    """Return the attempt that a call is; ``None`` for one without a key, and why it may not be one."""
+def admitted(
+    view: View, entry: Entry, asked: Asked, parsed: Parsed, seal: Seal | None
+) -> Steps[Attempt | Outcome | None]:
+    """Return the attempt that a call is, ``None`` for one without a key; or the answer it has already."""
+    attempt = _attempted(view, entry, asked, parsed.input, seal)
+    if not isinstance(attempt, Attempt):
+        return attempt
+    known = yield from _recalled(view, entry, attempt, parsed.context)
+    return attempt if known is None else known
+
+
+def _attempted(
+    view: View, entry: Entry, asked: Asked, given: BaseModel, seal: Seal | None
+) -> Attempt | Failed | None:
     if asked.key is None:
         return failed("X_IDEMPOTENCY_KEY_REQUIRED") if entry.requires_key else None
     if seal is None:
         return failed("X_IDEMPOTENCY_STORE_FAILED")
     try:
         owner = owner_key(view.judge.server, view.principal)
-        return attempt(seal, owner, entry, asked.key, given, dict(asked.arguments))
+        return attempt_of(seal, owner, entry, asked.key, given, dict(asked.arguments))
     except (ValueError, RecursionError):  # what no wire carries: an integer without end, a value in itself
         return failed("X_INTERNAL")
 
 
-def recalled(view: View, entry: Entry, one: Attempt, context: str) -> Steps[Outcome | None]:
-    """Return how an earlier call of this attempt ended; ``None`` where there was none."""
+def _recalled(view: View, entry: Entry, one: Attempt, context: str) -> Steps[Outcome | None]:
     answer = yield Recall(one.slot)
     match answer:
         case Returned(None):
@@ -44,9 +55,7 @@ def recalled(view: View, entry: Entry, one: Attempt, context: str) -> Steps[Outc
             return failed("X_IDEMPOTENCY_STORE_FAILED")
 
 
-def reserved(
-    view: View, entry: Entry, one: Attempt, judged: Judged, context: str
-) -> Steps[Kept | Outcome]:
+def reserved(view: View, entry: Entry, one: Attempt, judged: Judged, context: str) -> Steps[Kept | Outcome]:
     """Begin the record of a call that was permitted; of several at once, one only is begun."""
     answer = yield Reserve(one.slot, one.digests[0], packed(judged))
     match answer:

@@ -49,7 +49,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Offence:
-    """A part of a statement that rules out a read, the family it is of, and why if the family is not enough."""
+    """A part of a statement that rules out a read, and its family; ``why`` where that does not say enough."""
 
     family: str
     text: str
@@ -90,7 +90,10 @@ class SqlFacts:
     def columns(self) -> frozenset[str]:
         """Every column that may be read, as ``schema.relation.column``; ``schema.relation.*`` is any."""
         return frozenset(
-            f"{name}.{column}" for each in self.relations for name in each.piece.names for column in each.columns
+            f"{name}.{column}"
+            for each in self.relations
+            for name in each.piece.names
+            for column in each.columns
         )
 
     @property

@@ -18,7 +18,8 @@ WithClause: ctes .recursive .location
 CommonTableExpr: .ctename aliascolnames .ctematerialized ctequery search_clause=CTESearchClause
   cycle_clause=CTECycleClause .location
 CTESearchClause: search_col_list .search_breadth_first .search_seq_column .location
-CTECycleClause: cycle_col_list .cycle_mark_column cycle_mark_value cycle_mark_default .cycle_path_column .location
+CTECycleClause: cycle_col_list .cycle_mark_column cycle_mark_value cycle_mark_default .cycle_path_column
+  .location
 ResTarget: .name val .location
 RangeVar: .catalogname .schemaname .relname .inh .relpersistence alias=Alias .location
 RangeSubselect: .lateral subquery alias=Alias
@@ -67,8 +68,8 @@ JsonFuncExpr: .op .column_name context_item=JsonValueExpr pathspec passing outpu
   on_empty=JsonBehavior on_error=JsonBehavior .wrapper .quotes .location
 JsonTable: context_item=JsonValueExpr pathspec=JsonTablePathSpec passing columns on_error=JsonBehavior
   alias=Alias .lateral .location
-JsonTableColumn: .coltype .name typeName=TypeName pathspec=JsonTablePathSpec format=JsonFormat .wrapper .quotes
-  columns on_empty=JsonBehavior on_error=JsonBehavior .location
+JsonTableColumn: .coltype .name typeName=TypeName pathspec=JsonTablePathSpec format=JsonFormat .wrapper
+  .quotes columns on_empty=JsonBehavior on_error=JsonBehavior .location
 JsonTablePathSpec: string .name .name_location .location
 JsonOutput: typeName=TypeName returning=JsonReturning
 JsonArgument: val=JsonValueExpr .name
@@ -100,7 +101,9 @@ NODES: Final = "*"  # a node that says its class, or a list of such
 def _table(text: str) -> Mapping[str, Mapping[str, str]]:
     """Return for each class what each of its parts holds: ``PLAIN``, ``NODES``, or the class of a node."""
     lines = text.replace("\n  ", " ").strip().splitlines()
-    return {name: dict(map(_part, parts.split())) for name, _, parts in (line.partition(":") for line in lines)}
+    return {
+        name: dict(map(_part, parts.split())) for name, _, parts in (line.partition(":") for line in lines)
+    }
 
 
 def _part(word: str) -> tuple[str, str]:
@@ -109,4 +112,3 @@ def _part(word: str) -> tuple[str, str]:
 
 
 GRAMMAR: Final = _table(_READS)
-STATEMENTS: Final = frozenset({"SelectStmt", "ExplainStmt", "VariableShowStmt"})

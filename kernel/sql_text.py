@@ -14,7 +14,7 @@ from .sql_facts import Offence, shown
 MAX_BYTES: Final = 16 * 1024
 MAX_COMMENTS: Final = 32  # of `/*`: nested openers are lexed in quadratic time
 MAX_OPERATOR: Final = 256  # characters in a row: a run of `+` is lexed in quadratic time
-_OPERATORS: Final = re.compile(r"[-+*/<>=~!@#%^&|`?]{%d}" % (MAX_OPERATOR + 1))
+_OPERATORS: Final = re.compile(rf"[-+*/<>=~!@#%^&|`?]{{{MAX_OPERATOR + 1}}}")
 
 
 def refused(text: object) -> Offence | None:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final, cast
 
-from pglast.parser import ParseError, parse_sql_json, scan
+from pglast.parser import ParseError, Token, parse_sql_json, scan
 
 from .sql_facts import Offence, shown
 
@@ -83,6 +84,13 @@ def node(value: Any) -> tuple[str, Parts]:
     return kind, cast("Parts", parts)
 
 
+def nodes(value: Any) -> Iterator[tuple[str, Parts]]:
+    """Yield the nodes of a part that holds one or a list of them; ``{}`` stands for none."""
+    for each in cast("list[Any]", value) if isinstance(value, list) else (value,):
+        if each != {}:
+            yield node(each)
+
+
 def names(value: Any) -> tuple[str, ...]:
     """Return the parts of a name; ``*`` stands for a star and for anything that is no part of a name."""
     listed = cast("list[Any]", value if isinstance(value, list) else [])
@@ -96,12 +104,26 @@ def _name(value: Any) -> str:
 
 
 def begins(text: str) -> int:
-    """Return where the first token of a text is, in characters."""
-    return next((each.start for each in scan(text) if not each.name.endswith("COMMENT")), 0)
+    """Return where the first token of a text that parses is, in characters."""
+    return next((each.start for each in _words(text)), 0)
 
 
 def locks(text: str) -> int | None:
     """Return where a text that parses says ``FOR UPDATE`` or the like, in characters."""
-    found = [each for each in scan(text) if not each.name.endswith("COMMENT")]
-    pairs = zip(found, found[1:], strict=False)
-    return next((one.start for one, next_ in pairs if one.name == "FOR" and next_.name in _LOCKS), None)
+    pairs = pairwise(_words(text))
+    return next((one.start for one, after in pairs if one.name == "FOR" and after.name in _LOCKS), None)
+
+
+def behind_dot(text: str, name: str) -> int | None:
+    """Return where a text that parses has this name behind a dot, in characters."""
+    pairs = pairwise(_words(text))
+    dots = (after for one, after in pairs if one.name == "ASCII_46")
+    return next((each.start for each in dots if _folded(text[each.start : each.end + 1]) == name), None)
+
+
+def _folded(word: str) -> str:
+    return word[1:-1].replace('""', '"') if word.startswith('"') else word.lower()
+
+
+def _words(text: str) -> list[Token]:
+    return [each for each in scan(text) if not each.name.endswith("COMMENT")]

@@ -106,6 +106,7 @@ class Viewer:
         tools = {entry.name: entry for entry in seen if entry.exposed}
         meta = self._catalog.meta is not None and self._catalog.meta in audiences
         groups = _grouped(tools if meta else {})
+        hides = self._catalog.hides_paths
         placed = [(entry, entry.place) for entry in seen if entry.place is not None]
         return Table(
             tools,
@@ -113,7 +114,7 @@ class Viewer:
             groups,
             {name: self._catalog.groups[name] for name in groups},
             meta,
-            {entry.path: entry for entry in (seen if self._catalog.hides_paths else self._catalog.entries) if entry.path},
+            {entry.path: entry for entry in (seen if hides else self._catalog.entries) if entry.path},
             {place.uri: entry for entry, place in placed if place.template is None},
             tuple(entry for entry, place in placed if place.template is not None),
             {entry.shown: entry for entry in seen if entry.kind == "prompt"},

@@ -238,7 +238,7 @@ def every_rule(world: World) -> list[Rule]:
 
 def roles_of(world: World) -> frozenset[str]:
     """Every role that the world names."""
-    audiences = [each.audience for each in (*world.tools, *world.content)]
+    audiences = [*(each.audience for each in world.tools), *(each.audience for each in world.content)]
     listed = [role for each in audiences if isinstance(each, Roles) for role in each.names]
     return frozenset([*listed, *(rule.role for rule in every_rule(world) if rule.role is not None)])
 

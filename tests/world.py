@@ -178,7 +178,9 @@ class World:
 
     def __post_init__(self) -> None:
         self.app = build(self)
-        self.serve = cast("Callable[[Any, Any, Any], Coroutine[Any, Any, None]]", asgi(self.app))
+        self.serve = cast(
+            "Callable[[Any, Any, Any], Coroutine[Any, Any, None]]", asgi(self.app, lambda: NOON)
+        )
         self.running = Running(self.app, None, lambda: NOON)
 
     def send(self, request: Request) -> Answer:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, MutableMapping
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from ...kernel.errors import refused
@@ -18,7 +19,6 @@ Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
-Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 log: Final = logging.getLogger("nonsuch.asgi")
 
@@ -32,24 +32,33 @@ class _Gone(Exception):
     """The client left before its body was whole."""
 
 
-def asgi(app: App, clock: Clock = utc_now, *, reload: When | None = None) -> Asgi:
+def asgi(app: App, clock: Clock = utc_now, *, reload: When | None = None) -> Application:
     """Return an ASGI application: MCP at the app's path, actions at ``/api/...``, the lifespan handled.
+
+    Under a prefix of a FastAPI or Starlette app, which enters the lifespan for it::
+
+        mcp = asgi(app)
+        api = FastAPI(lifespan=mcp.lifespan)
+        api.mount("/agents", mcp)  # MCP at /agents/mcp
 
     ``reload="signal"`` reads the policies again on SIGHUP, ``"watch"`` whenever a file of them changes.
 
     Raises: BootError, when the app has no ``resolve_token``.
     """
     mounted(app)
-    return _Application(app, clock, reload)
+    return Application(app, clock, reload)
 
 
-class _Application:
+class Application:
+    """An ASGI application over one app."""
+
     def __init__(self, app: App, clock: Clock, reload: When | None) -> None:
         self._app, self._clock = app, clock
         self._reload: When | None = reload
         self._running = Running(app, None, clock) if app.lifespan is None else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or take part in the lifespan protocol."""
         match scope["type"]:
             case "http":
                 await self._http(scope, receive, send)
@@ -78,18 +87,26 @@ class _Application:
             edge.flush()
         return None
 
+    @asynccontextmanager
+    async def lifespan(self, host: object = None) -> AsyncGenerator[None]:
+        """Enter the app's lifespan: for a host that mounts this application, so that no server does."""
+        async with Open(self._app, self._clock) as running, reloading(self._app, self._reload):
+            self._running = running
+            self._app.notify.reopen()
+            try:
+                yield
+            finally:
+                self._running = None
+                self._app.notify.close()
+
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
         phase = "startup"
         try:
-            async with Open(self._app, self._clock) as running, reloading(self._app, self._reload):
-                self._running = running
-                self._app.notify.reopen()
+            async with self.lifespan():
                 await send({"type": "lifespan.startup.complete"})
                 phase = "shutdown"
                 await receive()
-                self._running = None
-                self._app.notify.close()
         except Exception as refusal:  # told to the server, and raised on
             await send({"type": f"lifespan.{phase}.failed", "message": type(refusal).__name__})
             raise

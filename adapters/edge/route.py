@@ -23,12 +23,16 @@ def route(app: App, head: Head) -> Steps[Reply]:
     """Return the steps of one request: MCP at the app's path, with or without a slash, else an action.
 
     The document about a protected resource is at its well-known place (RFC 9728 3.1), without a token.
+    Clients look for other documents beside it and below the MCP path, also without one: there is nothing,
+    and asking is no failure that would count against their address.
     """
     if _is_mcp(app, head):
         return mcp.serve(app.mcp, head)
     protected = app.mcp.protected
     if protected is not None and protected.serves(head.path, root=True):
         return mcp.described(app.mcp, protected, head)
+    if "/.well-known/" in head.path:
+        return http.nothing(app.http, head)
     return http.serve(app.http, head)
 
 

@@ -66,7 +66,7 @@ class Wsgi:
             log.error("the lifespan of `%s` did not start: %s", self._app.name, type(fault).__name__)
             reply = problem(503, refused("X_INTERNAL"))
             _start(reply, (), start_response)
-            return [reply.body]
+            return [b"" if head.method == "HEAD" else reply.body]
         return visit.begin(start_response)
 
     def close(self) -> None:

@@ -53,6 +53,13 @@ class HttpServer:
     prefix: str = "/api/"
 
 
+def nothing(server: HttpServer, head: Head) -> Steps[Reply]:
+    """Answer for a place where nothing can be, without asking who calls."""
+    refusing = server.door.refuses(head)
+    yield from ()
+    return problem(403, refusing) if refusing is not None else _unknown(server)
+
+
 def serve(server: HttpServer, head: Head) -> Steps[Reply]:
     """Answer one request.
 

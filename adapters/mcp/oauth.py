@@ -120,6 +120,11 @@ class Protected:
         """Return the endpoint's address, character for character as it is typed."""
         return self.declared.resource or f"{origin_of(head)}{self.path}"
 
+    def pointer(self, head: Head) -> dict[str, str]:
+        """Return what a challenge to a caller without a token says: what to ask for, and of whom."""
+        scopes = {"scope": " ".join(self.scopes)} if self.scopes else {}
+        return {**scopes, "resource_metadata": self.metadata_url(head)}
+
     def metadata_url(self, head: Head) -> str:
         """Return where the document is, for a challenge (RFC 9728 5.1)."""
         declared = self.declared.resource

@@ -106,13 +106,17 @@ def _unfit(request: Request, name: str, outcome: Unfit) -> Reply:
 
 
 def _scope(request: Request, scope: str, told: Refusal) -> Reply:
+    """Name the scope. Clients of the older revisions ask for exactly what a challenge names, so there it
+    names what they hold too (2025-11-25, authorization); the newest ones add up themselves.
+    """
     data: Json = {"code": told.code, "scope": scope, "fix": told.fix}
     protected = request.server.protected
     status = 403 if protected is not None else request.message.revision.scope_status
     reply = request.error(INVALID_REQUEST, told.cause, data, status=status)
     if status != 403:
         return reply
-    needed = {"error": "insufficient_scope", "scope": scope, "error_description": told.fix}
+    wanted = scope if request.modern else " ".join(sorted({*(request.who.scopes or ()), scope}))
+    needed = {"error": "insufficient_scope", "scope": wanted, "error_description": told.fix}
     where = {} if protected is None else {"resource_metadata": protected.metadata_url(request.head)}
     return Reply(reply.status, reply.body, (challenge({**needed, **where}),))
 

@@ -180,8 +180,8 @@ def _unread(server: McpServer, head: Head, *, acceptable: bool) -> Reply | None:
 def _unauthenticated(server: McpServer, head: Head, who: Unauthenticated) -> Reply:
     code = INTERNAL_ERROR if who.status == 503 else INVALID_REQUEST
     reply = envelope.refusal(None, envelope.spoken(head), code, who.refusal, status=who.status)
-    metadata = None if server.protected is None else server.protected.metadata_url(head)
-    return Reply(reply.status, reply.body, who.headers(metadata))
+    where = {} if server.protected is None else server.protected.pointer(head)
+    return Reply(reply.status, reply.body, who.headers(where))
 
 
 def _protocol(head: Head, server: McpServer, status: int, cause: str) -> Reply:

@@ -31,8 +31,6 @@ STEPS: Final[Sequence[Row]] = (
 )
 # The scopes of each token that a client was issued: it asks for the missing one, and keeps those it had.
 KEPT: Final = [["read"], ["read", "write"], ["delete", "read", "write"]]
-# Older clients ask for what the challenge names, and so lose what it does not.
-LOST: Final = [["read"], ["write"], ["read"], ["delete"], ["read"], ["write"], ["read"]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +52,10 @@ TS, TS_SDK = (partial(javascript, f"client_{each}_step_up.mjs") for each in ("ts
 CLIENTS: Final = {
     "mcp 2, legacy": Client(python_sdk, "legacy", LEGACY),
     "mcp 2, modern": Client(python_sdk, MODERN, MODERN),
-    "mcp 1": Client(partial(python, "mcp1", "client_step_up.py"), "", LEGACY, LOST),
+    "mcp 1": Client(partial(python, "mcp1", "client_step_up.py"), "", LEGACY),
     "TypeScript client, legacy": Client(TS, "legacy", LEGACY),
     "TypeScript client, modern": Client(TS, "modern", MODERN),
-    "TypeScript sdk": Client(TS_SDK, "", LEGACY, LOST, prefix="MCP error -32601: "),
+    "TypeScript sdk": Client(TS_SDK, "", LEGACY, prefix="MCP error -32601: "),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from datetime import UTC, datetime
 
 import pytest
 
@@ -11,12 +12,15 @@ from nonsuch.kernel.audit import (
     AuthRefused,
     PromptGet,
     ResourceRead,
+    TaskAsked,
     ToolCall,
     prompt_get,
     resource_read,
+    task_asked,
     tool_call,
 )
 from nonsuch.kernel.model import (
+    Begun,
     Failed,
     Hidden,
     InputRequired,
@@ -30,6 +34,7 @@ from nonsuch.kernel.model import (
     Surface,
     Unfit,
 )
+from nonsuch.kernel.tasks import TaskLimits, begun, fingerprint
 
 SENTINEL = "s3ntinel"
 AGENT = Agent("a", roles={SENTINEL}, org=SENTINEL, scopes={SENTINEL})
@@ -64,6 +69,10 @@ EVENTS: dict[str, tuple[Outcome, ToolCall]] = {
     "another round": (
         InputRequired({SENTINEL: ListRoots()}, SENTINEL),
         ToolCall("t", "input-required", "mcp", "a", "agent"),
+    ),
+    "a task": (
+        Begun(begun(SENTINEL, SENTINEL, SENTINEL, datetime(2026, 1, 2, tzinfo=UTC), TaskLimits())),
+        ToolCall("t", "begun", "mcp", "a", "agent"),
     ),
     "failed": (
         Failed("X_LATE", SENTINEL, SENTINEL, SENTINEL),
@@ -130,14 +139,54 @@ def test_a_name_is_whole_until_it_was_looked_up() -> None:
 
 
 def test_an_event_has_no_room_for_a_payload() -> None:
-    names = "tool outcome surface caller caller_kind acts_for scope code policies declared kind"
+    names = "tool outcome surface caller caller_kind acts_for scope code policies declared task kind"
     assert [each.name for each in fields(ToolCall)] == names.split()
     names = "uri outcome caller caller_kind acts_for scope code policies kind"
     assert [each.name for each in fields(ResourceRead)] == names.split()
     names = "prompt outcome caller caller_kind acts_for scope code policies completes kind"
     assert [each.name for each in fields(PromptGet)] == names.split()
+    names = "asked outcome task caller caller_kind acts_for tool scope code policies kind"
+    assert [each.name for each in fields(TaskAsked)] == names.split()
     assert [each.name for each in fields(AuthRefused)] == ["reason", "status", "address", "path", "kind"]
     assert (ToolCall("t", "ok", "mcp", "a", "agent").kind, AuthRefused("no-token", 401, None, "/").kind) == (
         "tool-call",
         "auth-refused",
     )
+
+
+# Tasks
+
+
+def test_both_events_of_a_call_that_goes_on_have_one_fingerprint_and_no_id() -> None:
+    outcomes: list[Outcome] = [EVENTS["a task"][0], Ok(b"")]
+    told = [tool_call(AGENT, "t", "mcp", outcome, SENTINEL) for outcome in outcomes]
+    assert [(each.outcome, each.task) for each in told] == [
+        ("begun", fingerprint(SENTINEL)),
+        ("ok", fingerprint(SENTINEL)),
+    ]
+    assert SENTINEL not in repr(told)
+
+
+@pytest.mark.parametrize("name", EVENTS)
+def test_a_task_that_was_asked_after_and_refused_is_audited_as_its_refusal(name: str) -> None:
+    outcome, event = EVENTS[name]
+    code = "X_MCP_TASK_UNKNOWN" if event.outcome == "hidden" else event.code
+    told = task_asked(AGENT, "look", SENTINEL, "t", outcome)
+    assert told == TaskAsked(
+        "look",
+        event.outcome,
+        fingerprint(SENTINEL),
+        "a",
+        "agent",
+        None,
+        "t",
+        event.scope,
+        code,
+        event.policies,
+    )
+    assert SENTINEL not in repr(told)
+
+
+def test_a_task_that_was_asked_after_and_granted_is_audited_as_that() -> None:
+    told = task_asked(Human("h").delegate("a"), "cancel", SENTINEL, "t", None)
+    assert told == TaskAsked("cancel", "ok", fingerprint(SENTINEL), "a", "agent", "h", "t")

@@ -540,7 +540,7 @@ _OF_ERRORS: Final = (
         "misfit-forgiven",
         "arguments that do not fit are not sent",
         (
-            "kernel.gates:_decide",
+            "kernel.gates:_parsed",
             "return InvalidArguments((Issue(fault.path, fault.problem),))",
             "context = '{\"args\": {}}'",
         ),

@@ -359,9 +359,9 @@ MUTANTS: Final = (
         "M44",
         "the policy is asked about the raw arguments, not the typed input",
         (
-            _DECIDE,
-            "context = judge.context(entry, given)",
-            'context = __import__("json").dumps({"args": dict(call.arguments)})',
+            "kernel.gates:_parsed",
+            "judge.context(entry, given)",
+            '__import__("json").dumps({"args": dict(asked.arguments)})',
         ),
     ),
     _mutant(
@@ -382,7 +382,7 @@ MUTANTS: Final = (
     _mutant(
         "scope-skipped",
         "no scope is asked for",
-        (_DECIDE, "if entry.scope is not None:", "if False:"),
+        ("kernel.denials:unscoped", "if entry.scope is None:", "if True:"),
     ),
     Mutant(
         "session-less",
@@ -394,9 +394,9 @@ MUTANTS: Final = (
         "arguments are judged before scope",
         (
             _DECIDE,
-            "if entry.scope is not None:",
-            "early = entry.input.parse(call.arguments)\n    if isinstance(early, Invalid):\n"
-            "        return InvalidArguments(early.issues)\n    if entry.scope is not None:",
+            "refused = unscoped(view, entry)",
+            "early = entry.input.parse(asked.arguments)\n    if isinstance(early, Invalid):\n"
+            "        return InvalidArguments(early.issues)\n    refused = unscoped(view, entry)",
         ),
     ),
     _mutant(
@@ -405,7 +405,7 @@ MUTANTS: Final = (
         (
             _DECIDE,
             "if not decision.allow:",
-            'if missing:\n        return _failed("X_NOT_FOUND")\n    if not decision.allow:',
+            'if missing:\n        return failed("X_NOT_FOUND")\n    if not decision.allow:',
         ),
     ),
     _mutant(

@@ -1,4 +1,4 @@
-"""Two apps, A with tools that some callers may not see and B in which these were never declared.
+"""Two apps, A with things that some callers may not see and B in which these were never declared.
 
 What a low caller does happens in both and every byte is compared; others act on the hidden tools in A alone.
 Who may see what is taken from `rules.py`, never from the kernel.
@@ -7,18 +7,21 @@ Who may see what is taken from `rules.py`, never from the kernel.
 from __future__ import annotations
 
 import dataclasses
+import random
 from collections.abc import Iterable, Sequence
 from typing import Final
 
 from nonsuch.kernel.audit import Event, ToolCall
 
 from .. import rules
+from ..content_rules import sees
 from ..rules import Argument, Asked, Caller, OfOrg, Published, Roles, Row, Rule, SameOrg, Says, Tool, Twice
 from ..world import (
     HOST,
     MODERN,
     REVISIONS,
     TYPED,
+    WIRES,
     Answer,
     Request,
     World,
@@ -26,8 +29,10 @@ from ..world import (
     call,
     http,
     mcp,
+    over,
     principal,
 )
+from .hidden_content import CONTENT, HIDDEN_CONTENT, HIDDEN_PARTICULAR, PARTICULAR, VISIBLE_CONTENT
 
 # who calls
 
@@ -60,6 +65,7 @@ VISIBLE: Final = (
     Tool("someDocs", "docs/some", "single", True, Asked(frozenset({"edit", "vera", "part"})), "doc:list"),
     Tool("seatCount", kind="tool", permission="app:use"),
     Tool("quiet", "docs/quiet", exposed=False, permission="doc:list"),
+    *PARTICULAR,
 )
 HIDDEN: Final = (
     Tool("readDocs", "docs/reads", "action", True, _STAFF, "doc:read", "Doc", _AMOUNT),
@@ -76,6 +82,7 @@ HIDDEN: Final = (
     Tool("nobodys", "docs/nobodys", "action", True, Roles(()), "doc:read", "Doc"),
     Tool("docs", "docs", "action", True, OfOrg("hq"), "doc:write", "Doc", (Argument("amount", "int"),)),
     Tool("seatCounts", kind="tool", audience=_STAFF, permission="seat:count"),
+    *HIDDEN_PARTICULAR,
 )
 HIDDEN_NAMES: Final = tuple(tool.name for tool in HIDDEN)
 _SCOPE_OF: Final = {
@@ -87,6 +94,10 @@ _SCOPE_OF: Final = {
     "readDocs": "docs:read",
     "docs": "docs:write",
     "seatCount": "docs:read",
+    "putDoc": "docs:read",
+    "askDoc": "docs:write",
+    "needDoc": "docs:read",
+    "putDocs": "docs:read",
 }
 _RULES: Final = (
     Rule("permit", "doc:write", SameOrg(), "editor"),
@@ -111,12 +122,17 @@ _ROWS: Final = {
 
 
 def declared(names: Iterable[str], *, scoped: bool) -> rules.World:
-    """The world of some tools: with what speaks of these, and without the rest."""
+    """The world of some tools and some content: with what speaks of these, and without the rest."""
     everything = rules.World(
-        tools=(*HIDDEN[:4], *VISIBLE, *HIDDEN[4:]), grants=_GRANTS, rules=_RULES, rows=_ROWS
+        tools=(*HIDDEN[:4], *VISIBLE, *HIDDEN[4:]),
+        grants=_GRANTS,
+        rules=_RULES,
+        rows=_ROWS,
+        content=(*HIDDEN_CONTENT[:3], *VISIBLE_CONTENT, *HIDDEN_CONTENT[3:]),
     )
-    chosen = set(names)
-    world = rules.purge(everything, [tool.name for tool in everything.tools if tool.name not in chosen])
+    chosen = {*names, *(each.name for each in VISIBLE_CONTENT)}
+    known = [*(tool.name for tool in everything.tools), *CONTENT]
+    world = rules.purge(everything, [name for name in known if name not in chosen])
     scopes: dict[str, tuple[str, ...]] = {}
     for tool in world.tools:
         scope = _SCOPE_OF.get(tool.name, "vault")
@@ -156,6 +172,18 @@ MALFORMED: Final = (
     b"[" * 70 + b"]" * 70,
 )
 LARGE: Final = b'{"id":"' + b"x" * 2**20
+PASSIVE: Final = (
+    "initialize",
+    "server/discover",
+    "ping",
+    "tools/list",
+    "resources/list",
+    "resources/templates/list",
+    "prompts/list",
+    "logging/setLevel",
+    "subscriptions/listen",
+    "nothing",
+)
 METHODS: Final = ("GET", "HEAD", "OPTIONS", "PUT", "DELETE", "PATCH", "TRACE")
 
 
@@ -190,25 +218,35 @@ def absent(name: str) -> str:
 class Two:
     """The two worlds, and what a low caller does in both."""
 
-    def __init__(self, visible: Iterable[str], hidden: Iterable[str], *, scoped: bool) -> None:
+    def __init__(
+        self, visible: Iterable[str], hidden: Iterable[str], *, scoped: bool, page_size: int | None = None
+    ) -> None:
         self.hidden = sorted(hidden)
         names = [*visible, *self.hidden]
         everybody = {**LOW, **HIGH, "swing": SWING_BEFORE}
         tokens = {token: principal(caller) for token, caller in everybody.items()}
-        self.a = World(declared(names, scoped=scoped), dict(tokens))
-        self.b = World(rules.purge(self.a.declared, self.hidden), dict(tokens))
+        self.a = World(declared(names, scoped=scoped), dict(tokens), None, page_size)
+        self.b = World(rules.purge(self.a.declared, self.hidden), dict(tokens), None, page_size)
         self.low = dict(LOW)
+        self._chance = random.Random(0)  # noqa: S311 - the same order of wires in every run
         self._premise()
 
     def _premise(self) -> None:
         for caller in self.low.values():
             for surface in ("mcp", "http", "agent"):
                 assert rules.visible(self.a.declared, caller, surface).isdisjoint(self.hidden)
+            seen = {each.name for each in self.a.declared.content if sees(each, caller)}
+            assert seen.isdisjoint(self.hidden)
 
     # low actions: in both worlds, everything compared
 
     def same(self, request: Request) -> Answer:
-        """Send to both worlds: answers, handlers that ran and audit events are equal, but for `declared`."""
+        """Send to both worlds, over any wire; answers, handlers that ran and audit events are equal.
+
+        But for `declared`. A request that says how it is to be answered is sent as it is.
+        """
+        if "accept" not in dict(request.headers):
+            request = over(request, self._chance.choice(WIRES))
         seen: list[tuple[Answer, list[tuple[str, str]], list[Event]]] = []
         for world in (self.a, self.b):
             ran, heard = len(world.ran), len(world.audit)
@@ -220,11 +258,10 @@ class Two:
     def passive(self, token: str | None) -> None:
         """Everything that is there without naming a tool."""
         for revision in REVISIONS:
-            for method in ("initialize", "server/discover", "tools/list", "ping", "prompts/list", "nothing"):
+            for method in PASSIVE:
                 self.same(mcp(token, revision, method, {"protocolVersion": revision}))
                 self.same(mcp(token, revision, method, ident=None))
             self.same(mcp(token, revision, "tools/list", {"cursor": "0"}))
-            self.same(mcp(token, revision, "resources/read", {"uri": "world://docs"}))
         for path in ("", "openapi.json", "docs/", "nothing"):
             for method in METHODS:
                 self.same(http(token, path, b"", method))
@@ -299,8 +336,8 @@ class Two:
     def burst(self, token: str, names: Sequence[str]) -> None:
         """Somebody who sees the hidden tools uses them."""
         for revision in REVISIONS:
-            self.a.send(mcp(token, revision, "tools/list"))
-            self.a.send(mcp(token, revision, "initialize"))
+            for method in ("tools/list", "initialize", "resources/list", "prompts/list"):
+                self.a.send(mcp(token, revision, method))
             for name in names:
                 for arguments in ARGUMENTS[:8]:
                     self.a.send(call(token, revision, name, arguments))

@@ -72,9 +72,7 @@ class PostgresRateStore:
 
         Raises: TimeoutError, when the database does not answer in time; whatever the driver raises.
         """
-        if count > rate.limit:
-            return refusing(count * rate.interval - rate.window)
-        counted = self._counted if count else self._looked
+        counted = self._counted if 0 < count <= rate.limit else self._looked
         verdict = await self._in_time(counted(sha256(key.encode()).digest(), rate, count))
         self._tidy()
         return verdict
@@ -102,9 +100,10 @@ class PostgresRateStore:
             raise LookupError("the statement that counts returned nothing")
         return PASSES if row[0] else refusing(row[1] + cost - rate.window)
 
-    async def _looked(self, key: bytes, rate: Rate, _count: int) -> Verdict:
-        row = await self._row(self._look, {"key": key})
-        return PASSES if row is None else take(row[0], row[1], rate, count=0)[1]
+    async def _looked(self, key: bytes, rate: Rate, count: int) -> Verdict:
+        """Answer for what changes nothing: no request, or more of them than a bucket holds."""
+        full_at, now = await self._row(self._look, {"key": key}) or (None, 0)
+        return take(full_at, now, rate, count=count)[1]
 
     async def _row(self, statement: bytes, given: dict[str, object]) -> tuple[Any, ...] | None:
         async with (await self._open()).connection(self._timeout) as connection:
@@ -123,10 +122,10 @@ class PostgresRateStore:
     def _tidy(self) -> None:
         """Purge now and then, behind the request that finds it is time."""
         now = asyncio.get_running_loop().time()
-        if self._purged and now - self._purged < PURGE_SECONDS:
-            return
-        self._purged = now
-        self._purging = asyncio.create_task(self._purge_quietly())
+        self._purged = self._purged or now
+        if now - self._purged >= PURGE_SECONDS:
+            self._purged = now
+            self._purging = asyncio.create_task(self._purge_quietly())
 
     async def _purge_quietly(self) -> None:
         try:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from psycopg_pool import AsyncConnectionPool
 
 from nonsuch import Open, Rate, Verdict, postgres_rate_limit_store
+from nonsuch.adapters.edge.postgres import limits
 from nonsuch.adapters.edge.postgres.limits import SQL_LIMITS_TABLE, TABLE, PostgresRateStore
 from nonsuch.kernel.meter import take
 
@@ -130,7 +131,8 @@ def test_a_row_is_a_bucket_of_the_kernels(
             at += move
             set_clock(address, at)
             state, expected = take(held.get(key), at * 1_000, rate, count=counted)
-            held[key] = state if counted <= rate.limit else held.get(key, 0)
+            if 0 < counted <= rate.limit:
+                held[key] = state
             assert await store.take(key, rate, counted) == expected, (key, counted)
 
     table = fresh_table(address)
@@ -157,7 +159,8 @@ def test_purging_takes_what_is_full_and_leaves_what_is_not(address: str, clocked
     assert [len(keys) for keys in use(store, using)] == [2, 1, 1, 0]
 
 
-def test_a_store_purges_by_itself(address: str) -> None:
+def test_a_store_purges_by_itself(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "PURGE_SECONDS", 0)
     table = fresh_table(address)
 
     async def using(store: PostgresRateStore) -> None:

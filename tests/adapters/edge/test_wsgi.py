@@ -287,8 +287,18 @@ def test_under_a_mount_of_starlette_mcp_is_below_it(path: str, target: str) -> N
     from starlette.applications import Starlette
     from starlette.routing import Mount
 
-    mounted = Starlette(routes=[Mount("/agents", asgi(Desk().build(path=path, lifespan=None)))])
-    assert asyncio.run(over_asgi(mounted, target)) == (200, PONG)
+    desk = Desk()
+    application = asgi(desk.build(path=path))
+    mounted = Starlette(routes=[Mount("/agents", application)], lifespan=application.lifespan)
+
+    async def main() -> list[tuple[int, bytes]]:
+        async with mounted.router.lifespan_context(mounted):
+            during = await over_asgi(mounted, target)
+        return [during, await over_asgi(mounted, target)]
+
+    during, after = asyncio.run(main())
+    assert (during, after[0]) == ((200, PONG), 503)
+    assert desk.lifespans == ["entered", "left"]
 
 
 async def over_asgi(application: Any, path: str) -> tuple[int, bytes]:

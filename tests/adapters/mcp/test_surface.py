@@ -274,7 +274,7 @@ def arriving(headers: tuple[tuple[str, str], ...], *messages: dict[str, Any]) ->
         "headers": [(name.lower().encode(), value.encode()) for name, value in (*whole.headers, *headers)],
         "client": None,
     }
-    asyncio.run(asgi(APP)(scope, receive, send))  # type: ignore[arg-type]  # it is a coroutine
+    asyncio.run(asgi(APP)(scope, receive, send))
     return sent, len(messages) - len(waiting)
 
 

@@ -140,7 +140,7 @@ def in_process(app: App, request: Request, chunk: int | None = None) -> Answer:
     async def send(message: MutableMapping[str, Any]) -> None:
         sent.append(message)
 
-    asyncio.run(asgi(app)(_scope(request), receive, send))  # type: ignore[arg-type]  # it is a coroutine
+    asyncio.run(asgi(app)(_scope(request), receive, send))
     start, *rest = sent
     return Answer(
         start["status"],

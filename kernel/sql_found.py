@@ -1,0 +1,183 @@
+"""What one node tells of its statement, class by class. Walks no tree and judges no name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
+
+from .sql_facts import Offence
+from .sql_tree import Parts, names, node, nodes
+
+Names = tuple[str, ...]
+
+_PLANS: Final = frozenset(  # options of EXPLAIN under which nothing runs
+    {"verbose", "costs", "settings", "generic_plan", "buffers", "timing", "summary", "memory", "format"}
+)
+_OPERATORS: Final = frozenset(  # kinds of A_Expr; the others are named in words and compare what is built in
+    {"OP", "OP_ANY", "OP_ALL", "DISTINCT", "NOT_DISTINCT", "NULLIF", "IN", "LIKE", "ILIKE", "SIMILAR"}
+)
+_BETWEENS: Final = frozenset({"BETWEEN", "NOT_BETWEEN", "BETWEEN_SYM", "NOT_BETWEEN_SYM"})
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A name and where it stands, in bytes; ``None`` where the tree does not tell."""
+
+    names: Names
+    at: int | None
+    arguments: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A relation in FROM: its name, how the statement calls it, and whether it renames columns."""
+
+    spot: Spot
+    alias: str
+    renamed: bool
+
+
+@dataclass(slots=True)
+class Found:
+    """What a statement holds, gathered while it is walked.
+
+    ``callers`` are the names of functions in FROM: behind one of them ``.f`` is a call. ``joins`` are
+    names of whole joins. ``whole`` says that columns are compared which the text does not name.
+    """
+
+    kinds: list[str] = field(default_factory=list[str])
+    tables: list[Table] = field(default_factory=list[Table])
+    columns: list[Spot] = field(default_factory=list[Spot])
+    calls: list[Spot] = field(default_factory=list[Spot])
+    attributes: list[Spot] = field(default_factory=list[Spot])
+    operators: list[Spot] = field(default_factory=list[Spot])
+    types: list[Spot] = field(default_factory=list[Spot])
+    samplings: list[Spot] = field(default_factory=list[Spot])
+    callers: set[str] = field(default_factory=set[str])
+    anonymous: bool = False
+    joins: set[str] = field(default_factory=set[str])
+    whole: bool = False
+    explain: list[str] = field(default_factory=list[str])
+    settings: list[str] = field(default_factory=list[str])
+    refused: list[Offence] = field(default_factory=list[Offence])
+
+
+def at(parts: Parts) -> int | None:
+    """Return where a node stands, in bytes."""
+    held = parts.get("location")
+    return held if isinstance(held, int) and held >= 0 else None
+
+
+def unread(kind: str, parts: Parts) -> Offence:
+    """Return the offence of a node that nobody has looked at."""
+    return Offence("unknown-syntax", kind, at(parts))
+
+
+def _select(parts: Parts, found: Found) -> None:
+    if "select" not in found.kinds:
+        found.kinds.append("select")
+
+
+def _show(parts: Parts, found: Found) -> None:
+    found.kinds.append("show")
+    found.settings.append(str(parts.get("name", "")))
+
+
+def _explain(parts: Parts, found: Found) -> None:
+    found.kinds.append("explain")
+    for each in cast("list[Any]", parts.get("options", [])):
+        option = node(each)[1]
+        name = str(option.get("defname", ""))
+        found.explain.append(name)
+        if name not in _PLANS:
+            found.refused.append(Offence("explain", name, at(option)))
+
+
+def _table(parts: Parts, found: Found) -> None:
+    schema, name = parts.get("schemaname"), str(parts.get("relname", ""))
+    alias = cast("Parts", parts.get("alias") or {})
+    full = (str(schema), name) if schema is not None else (name,)
+    found.tables.append(Table(Spot(full, at(parts)), str(alias.get("aliasname", name)), "colnames" in alias))
+
+
+def _range_function(parts: Parts, found: Found) -> None:
+    """Behind the name of a function in FROM a dot may be a call of another one."""
+    alias = cast("Parts | None", parts.get("alias"))
+    if alias is not None:
+        found.callers.add(str(alias.get("aliasname", "")))
+        return
+    for each in cast("list[Any]", parts.get("functions", [])):
+        items = list(nodes(node(each)[1].get("items", [])))
+        kind, inner = items[0] if items else ("", {})
+        if kind == "FuncCall":
+            found.callers.update(names(inner.get("funcname"))[-1:])
+        else:
+            found.anonymous = True  # `FROM CAST(...)` is called by a name that the text does not show
+
+
+def _join(parts: Parts, found: Found) -> None:
+    found.whole = found.whole or bool(parts.get("isNatural"))
+    found.columns += [Spot((name,), None) for name in names(parts.get("usingClause"))]
+    aliases = (parts.get("alias"), parts.get("join_using_alias"))
+    found.joins.update(str(cast("Parts", each).get("aliasname", "")) for each in aliases if each)
+
+
+def _column(parts: Parts, found: Found) -> None:
+    found.columns.append(Spot(names(parts.get("fields")), at(parts)))
+
+
+def _attributes(parts: Parts, found: Found) -> None:
+    begin = next((at(inner) for _, inner in nodes(parts.get("arg", {}))), None)
+    found.attributes += [Spot((name,), begin, 1) for name in names(parts.get("indirection")) if name != "*"]
+
+
+def _call(parts: Parts, found: Found) -> None:
+    given = len(cast("list[Any]", parts.get("args", [])))
+    ordered = len(cast("list[Any]", parts.get("agg_order", []))) if parts.get("agg_within_group") else 0
+    arguments = None if parts.get("func_variadic") else given + ordered
+    found.calls.append(Spot(names(parts.get("funcname")), at(parts), arguments))
+
+
+def _expression(parts: Parts, found: Found) -> None:
+    kind = str(parts.get("kind", "")).removeprefix("AEXPR_")
+    if kind in _OPERATORS:
+        found.operators.append(Spot(names(parts.get("name")), at(parts)))
+    elif kind not in _BETWEENS:
+        found.refused.append(unread(f"A_Expr {kind}", parts))
+
+
+def _sublink(parts: Parts, found: Found) -> None:
+    if "operName" in parts:
+        found.operators.append(Spot(names(parts["operName"]), at(parts)))
+
+
+def _sorting(parts: Parts, found: Found) -> None:
+    if "useOp" in parts:
+        found.operators.append(Spot(names(parts["useOp"]), at(parts)))
+
+
+def _type(parts: Parts, found: Found) -> None:
+    found.types.append(Spot(names(parts.get("names")), at(parts)))
+
+
+def _sample(parts: Parts, found: Found) -> None:
+    found.samplings.append(Spot(names(parts.get("method")), at(parts)))
+
+
+NOTES: Final[Mapping[str, Callable[[Parts, Found], None]]] = {
+    "SelectStmt": _select,
+    "ExplainStmt": _explain,
+    "VariableShowStmt": _show,
+    "RangeVar": _table,
+    "RangeFunction": _range_function,
+    "RangeTableSample": _sample,
+    "JoinExpr": _join,
+    "ColumnRef": _column,
+    "A_Indirection": _attributes,
+    "FuncCall": _call,
+    "A_Expr": _expression,
+    "SubLink": _sublink,
+    "SortBy": _sorting,
+    "TypeName": _type,
+}
