@@ -457,10 +457,10 @@ class Builder:
         return None
 
     def _shadowed(self, action: Action, takes: InputSchema) -> None:
-        if action.kind == "action" and action.idempotent and KEY_ARGUMENT in takes.document["properties"]:
-            self.refuse(
-                "X_MCP_IDEMPOTENCY_KEY_SHADOWED", f"`{action.name}` takes a `{KEY_ARGUMENT}` of its own"
-            )
+        named = takes.document.get("properties", {})
+        if action.kind == "action" and action.idempotent and KEY_ARGUMENT in named:
+            cause = f"`{action.name}` takes a `{KEY_ARGUMENT}` of its own"
+            self.refuse("X_MCP_IDEMPOTENCY_KEY_SHADOWED", cause)
 
     def _resource(self, tool: str, rule: Can) -> ResourceType | None:
         if rule.resource is None:

@@ -17,6 +17,7 @@ from .sql_families import REVIEWED, TRUSTED
 BUILT_IN: Final = "pg_catalog"
 FORMAT: Final = 1
 Answer = Literal["reads", "volatile", "unknown"]
+Kind = Literal["functions", "operators", "types", "relations"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,10 @@ class Names:
     operators: frozenset[str] = frozenset()
     types: frozenset[str] = frozenset()
     relations: frozenset[str] = frozenset()
+
+    def has(self, kind: Kind, name: str) -> bool:
+        """Whether it defines something of that name."""
+        return name in getattr(self, kind)
 
     def call(self, name: str, arguments: int | None) -> Answer:
         """Return what a call does, by the overloads that take so many arguments.
@@ -84,6 +89,10 @@ class Own:
     functions: frozenset[str] = frozenset()
     operators: frozenset[str] = frozenset()
     types: frozenset[str] = frozenset()
+
+    def has(self, kind: Literal["functions", "operators", "types"], names: tuple[str, ...]) -> bool:
+        """Whether the app says that something only reads."""
+        return not getattr(self, kind).isdisjoint(self.full(names))
 
     def full(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """Return the full names that a name may have outside of the catalogue."""

@@ -49,7 +49,8 @@ _OVERLOADS: Final = {"ts_rewrite": "sql-from-text"}
 _REVIEWED: Final = (
     (
         "time, chance, identifiers",
-        "clock_timestamp timeofday random random_normal gen_random_uuid uuidv4 uuidv7 array_sample array_shuffle",
+        "clock_timestamp timeofday random random_normal gen_random_uuid uuidv4 uuidv7 array_sample"
+        " array_shuffle",
     ),
     (
         "sizes",

@@ -128,8 +128,7 @@ def _column(parts: Parts, found: Found) -> None:
 
 
 def _attributes(parts: Parts, found: Found) -> None:
-    begin = next((at(inner) for _, inner in nodes(parts.get("arg", {}))), None)
-    found.attributes += [Spot((name,), begin, 1) for name in names(parts.get("indirection")) if name != "*"]
+    found.attributes += [Spot((name,), None, 1) for name in names(parts.get("indirection")) if name != "*"]
 
 
 def _call(parts: Parts, found: Found) -> None:

@@ -103,9 +103,9 @@ def _name(value: Any) -> str:
     return text if isinstance(text, str) else "*"
 
 
-def begins(text: str) -> int:
-    """Return where the first token of a text that parses is, in characters."""
-    return next((each.start for each in _words(text)), 0)
+def begins(text: str, at: int = 0) -> int:
+    """Return where the first token of a text that parses is, from an offset on, in characters."""
+    return next((each.start for each in _words(text) if each.start >= at), at)
 
 
 def locks(text: str) -> int | None:

@@ -1,4 +1,4 @@
-"""The rules of resources, prompts and completions, naive as `rules.py`: what comes of each, over plain values.
+"""The rules of resources, prompts and completions, naive as `rules.py`: what comes of each, in plain values.
 
 Written from the documents. Imports nothing of nonsuch.
 """

@@ -23,7 +23,7 @@ from ...kernel.loader import Sources, load
 from ...kernel.meter import Limits
 from ...kernel.model import Principal
 from ...kernel.seal import Seal
-from ...kernel.steps import RequestFacts
+from ...kernel.steps import RequestFacts, SessionFacts
 from ...kernel.tasks import TaskLimits
 from ..http.invoke import HttpServer
 from ..mcp import lint
@@ -34,6 +34,7 @@ from ..wire import BODY_LIMIT, Door
 from . import policies
 from .changes import Changes
 from .draft import Draft, NotBooted
+from .idempotency import DAY_SECONDS, IdempotencyStore, MemoryIdempotencyStore
 from .limits import MemoryRateStore, RateStore
 from .prompts import read_prompts
 from .task_store import MemoryTaskStore, TaskStore
@@ -43,6 +44,7 @@ log: Final = logging.getLogger("nonsuch.policies")
 Resolved = Principal | None
 Resolver = Callable[[str, RequestFacts], Awaitable[Resolved] | Resolved]
 ResolveTokenArgument = Resolver | Callable[[str], Awaitable[Resolved] | Resolved]
+SessionResolver = Callable[[SessionFacts], Awaitable[Resolved] | Resolved]
 GrantSource = Callable[[], Iterable[Grant]]
 Lifespan = Callable[[], AbstractAsyncContextManager[Any]]
 OnAudit = Callable[[Event], object]
@@ -65,6 +67,9 @@ class App:
     rate_store: RateStore
     tasks: TaskLimits
     task_store: TaskStore
+    idempotency_store: IdempotencyStore
+    idempotency_seconds: float
+    resolve_principal: SessionResolver | None
     policies_dir: Path | None
     sources: Callable[[], Sources]
     fingerprint: Hashable
@@ -101,13 +106,19 @@ def define_app_mcp(
     website_url: str | None = None,
     icons: Sequence[Icon] = (),
     page_size: int | None = None,
-    secret: bytes | None = None,
+    secret: bytes | Sequence[bytes] | None = None,
     ask_seconds: float = 300,
     rate_limits: Limits | None = None,
     rate_limit_store: RateStore | None = None,
     oauth: OAuth | None = None,
     tasks: TaskLimits | None = None,
     task_store: TaskStore | None = None,
+    idempotency_store: IdempotencyStore | None = None,
+    idempotency_seconds: float = DAY_SECONDS,
+    resolve_principal: SessionResolver | None = None,
+    principal_headers: Sequence[str] = (),
+    session_cookie: str = "session",
+    hide_paths: bool = True,
 ) -> App:
     """Return an app, ready to be served or called in process.
 
@@ -124,7 +135,8 @@ def define_app_mcp(
     ``surface="meta"`` serves the tools of ``groups`` behind three constant ones; a list of roles, an
     audience or a function of the principal serves them so to some.
     ``page_size`` cuts lists into pages. ``secret`` (32 bytes or more) seals cursors and the state of
-    unfinished rounds: several processes behind one address share it, one process makes its own.
+    unfinished rounds, and what is recorded of keyed calls: several processes behind one address share it,
+    one process makes its own. Of several the first makes, and the others are those it replaced.
     ``ask_seconds`` is how long a handler waits for its client's answer; in a task it waits as long as
     the task is kept. ``tasks`` bounds the tasks of tools that declare ``task=``, and ``task_store`` keeps
     them: in this process, unless a store is given that several processes share.
@@ -132,6 +144,13 @@ def define_app_mcp(
     ``rate_limits`` are what a caller may send in a minute, ``None`` counts nothing; ``rate_limit_store``
     is where it is counted, in this process by default. ``oauth`` says which authorization servers issue
     tokens for this endpoint.
+
+    ``idempotency_store`` keeps, for ``idempotency_seconds``, what calls under an idempotency key answered;
+    in this process by default. Over HTTP ``resolve_principal(facts)`` says who calls without a token: by a
+    cookie, or by one of the ``principal_headers``; ``session_cookie`` is its name in the OpenAPI document.
+    A page of another site can make a browser send cookies: a changing request must be JSON and come from an
+    origin that is admitted, and the rest (SameSite, CORS) is the host's. ``hide_paths=False`` lets
+    ``visible_to`` hide tools only: at a path every caller is then told what policy says.
 
     Raises: BootError, with every fault of the declarations and policies at once.
     """
@@ -150,12 +169,15 @@ def define_app_mcp(
         prompts=readable,
         groups=groups or {},
         surface=surface,
+        hides_paths=hide_paths,
     )
     directory = Path(policies_dir) if policies_dir is not None else None
     seen = policies.fingerprint(directory)
     sources = partial(policies.gather, directory, tuple(grant_sources))
-    unusable = (*_misplaced(path), *_unusable(secret, page_size), *unreadable)
-    kernel = _kernel(declared, unusable, sources(), oauth)
+    secrets_ = _secrets(secret)
+    unusable = (*_misplaced(path), *_unusable(secrets_, page_size, idempotency_store), *unreadable)
+    seal = _seal(secrets_, name)
+    kernel = _kernel(declared, unusable, sources(), oauth, seal)
     door = Door(
         frozenset(allowed_hosts),
         frozenset(allowed_origins),
@@ -171,7 +193,7 @@ def define_app_mcp(
             kernel,
             About(name, version, title, website_url, tuple(icons)),
             door,
-            Seal(secret or secrets.token_bytes(32)).of(name),
+            seal,
             instructions,
             page_size,
             None if oauth is None else protected(oauth, kernel.catalog, path),
@@ -186,13 +208,18 @@ def define_app_mcp(
         rate_store=MemoryRateStore() if rate_limit_store is None else rate_limit_store,
         tasks=tasks or TaskLimits(),
         task_store=task_store or MemoryTaskStore(),
+        idempotency_store=idempotency_store or MemoryIdempotencyStore(),
+        idempotency_seconds=idempotency_seconds,
+        resolve_principal=resolve_principal,
         policies_dir=directory,
         sources=sources,
         fingerprint=seen,
     )
 
 
-def _kernel(declared: Declarations, extra: Iterable[Fault], sources: Sources, oauth: OAuth | None) -> Kernel:
+def _kernel(
+    declared: Declarations, extra: Iterable[Fault], sources: Sources, oauth: OAuth | None, seal: Seal
+) -> Kernel:
     built = build(declared)
     extra = (*extra, *(() if oauth is None else oauth_faults(oauth, built.catalog)))
     loaded = load(built.catalog, policies.base(), sources, complete=built.complete)
@@ -202,7 +229,7 @@ def _kernel(declared: Declarations, extra: Iterable[Fault], sources: Sources, oa
     warnings = (*lint.warnings(built.catalog), *loaded.warnings)
     for warning in warnings:
         log.warning("%s", warning)
-    return Kernel(built.catalog, Judge(built.catalog, loaded.base, loaded.policies), warnings)
+    return Kernel(built.catalog, Judge(built.catalog, loaded.base, loaded.policies), warnings, seal)
 
 
 def judge_from(catalog: Catalog, sources: Sources) -> tuple[Judge, tuple[Fault, ...]]:
@@ -223,10 +250,25 @@ def _misplaced(path: str) -> Iterable[Fault]:
         yield fault("X_DECLARATION_INVALID", cause, "give `path=` a place outside `/api/`")
 
 
-def _unusable(secret: bytes | None, page_size: int | None) -> Iterable[Fault]:
-    if secret is not None and len(secret) < 32:
+def _secrets(secret: bytes | Sequence[bytes] | None) -> tuple[bytes, ...]:
+    return () if secret is None else (secret,) if isinstance(secret, bytes) else tuple(secret)
+
+
+def _seal(given: tuple[bytes, ...], name: str) -> Seal:
+    """Return the key of an app: the given one, if it is one, or one of this process."""
+    sound = given if given and all(len(each) >= 32 for each in given) else (secrets.token_bytes(32),)
+    return Seal(sound[0], sound[1:]).of(name)
+
+
+def _unusable(
+    given: tuple[bytes, ...], page_size: int | None, store: IdempotencyStore | None
+) -> Iterable[Fault]:
+    if any(len(each) < 32 for each in given):
         fix = "give 32 random bytes or more, the same to every process"
         yield fault("X_DECLARATION_INVALID", "`secret` is too short to seal anything", fix)
+    if not given and store is not None and not isinstance(store, MemoryIdempotencyStore):
+        cause = "`idempotency_store` outlives a process, and without `secret` no other one can read it"
+        yield fault("X_DECLARATION_INVALID", cause, "give a `secret`, the same to every process")
     if page_size is not None and page_size < 1:
         yield fault("X_DECLARATION_INVALID", "`page_size` is no number of names", "give 1 or more, or None")
 

@@ -39,6 +39,10 @@ from ...kernel.steps import (
     Permit,
     Raised,
     ReadBody,
+    Recall,
+    Remember,
+    Reserve,
+    ResolvePrincipal,
     ResolveToken,
     Returned,
     Step,
@@ -52,6 +56,7 @@ from ...kernel.strict_json import Json
 from .app import App
 from .audit import record
 from .client import StreamClient, Waiting
+from .idempotency import IdempotencyBook
 from .limits import Closable
 from .task_store import TaskBook
 from .task_work import Labour
@@ -79,8 +84,11 @@ class Running:
     clock: Clock = utc_now
     waiting: Waiting = field(default_factory=Waiting)
     works: Works = field(init=False)
+    replays: IdempotencyBook = field(init=False)
 
     def __post_init__(self) -> None:
+        replays = IdempotencyBook(self.app.idempotency_store, self.app.idempotency_seconds, self.clock)
+        object.__setattr__(self, "replays", replays)
         book = TaskBook(self.app.task_store, self.app.tasks, self.clock)
         object.__setattr__(self, "works", Works(book))
 
@@ -151,11 +159,19 @@ class Edge:
                 return await _kept(self.running.works.find(step.ident, step.owner))
             case ChangeTask():
                 return await _kept(self.running.works.change(step.ident, step.owner, step.change))
+            case Recall():
+                return await _kept(self.running.replays.recall(step))
+            case Reserve():
+                return await _kept(self.running.replays.reserve(step))
+            case Remember():
+                return await _kept(self.running.replays.remember(step))
             case Audit():
                 self.events.append(step.event)
                 return _DONE
-            case ResolveToken():
-                return await self._resolve(step)
+            case ResolveToken(token, facts):
+                return await self._resolve(self.running.app.resolve_token, token, facts)
+            case ResolvePrincipal(facts):
+                return await self._resolve(self.running.app.resolve_principal, facts)
             case TakeToken():
                 return await self._counted(step)
             case ReadBody() if self.read is not None:
@@ -255,12 +271,11 @@ class Edge:
             return Raised(fault if isinstance(fault, Exception) else RuntimeError("not an Exception"))
         return Returned(value)
 
-    async def _resolve(self, step: ResolveToken) -> Answer:
-        resolver = self.running.app.resolve_token
+    async def _resolve(self, resolver: Callable[..., object] | None, *given: object) -> Answer:
         if resolver is None:
             return Returned(None)
         try:
-            found = resolver(step.token, step.facts)
+            found = resolver(*given)
             known = found is None or isinstance(found, (Agent, Human))
             return Returned(found if known or not inspect.isawaitable(found) else await found)
         except BaseException as fault:
@@ -271,11 +286,11 @@ class Edge:
 
 
 async def _kept(work: Awaitable[object]) -> Answer:
-    """Whatever the store of tasks raises is told as no more than that."""
+    """Whatever a store raises is told as no more than that."""
     try:
         return Returned(await work)
     except Exception as fault:  # noqa: BLE001  (a driver's, of any kind)
-        log.error("the store of tasks raised %s", type(fault).__name__)
+        log.error("a store of this app raised %s", type(fault).__name__)
         return Raised(fault)
 
 
@@ -361,6 +376,7 @@ class Open(AbstractAsyncContextManager[Running]):
     ) -> bool | None:
         if self._running is not None:
             await self._running.works.close()
+        await self._app.idempotency_store.close()
         if isinstance(self._app.rate_store, Closable):
             await self._app.rate_store.close()
         return None if self._lifespan is None else await self._lifespan.__aexit__(kind, value, trace)

@@ -112,7 +112,7 @@ def _quiet(rows: Iterable[tuple[str, str, bool]]) -> Iterable[tuple[str, str]]:
 
 def _code(kind: str, least: int, most: int, *, endless: bool) -> str:
     if endless:
-        return f"{kind}{least - 1 if least == most else least}+"  # the last one may be left out
+        return f"{kind}{least}+"
     return f"{kind}{least}" if least == most else f"{kind}{least}-{most}"
 
 

@@ -10,6 +10,7 @@ from nonsuch import Agent, App, define_app_mcp, grant
 from .fixture_parts import PERMISSION, ROLE
 from .fixture_reading import PROMPTS, RESOURCES
 from .fixture_rounds import ROUNDS
+from .fixture_tasks import TOOLS as TASKS
 from .fixture_tools import TOOLS, Changing
 
 TOKEN: Final = "conformance"
@@ -26,7 +27,7 @@ app: Final[App] = define_app_mcp(
     changing.registry,
     name="conformance",
     version="1",
-    tools={**TOOLS, **ROUNDS, **changing.tools},
+    tools={**TOOLS, **ROUNDS, **TASKS, **changing.tools},
     resources=RESOURCES,
     prompts=[*PROMPTS, changing.prompt],
     roles=[ROLE],

@@ -1,4 +1,4 @@
-"""Resources, templates and prompts of the two worlds, the tools that need something of a request, and their names.
+"""Resources, templates and prompts of the two worlds, and tools that read more of a request than arguments.
 
 Values only.
 """

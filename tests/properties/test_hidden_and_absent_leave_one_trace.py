@@ -8,12 +8,15 @@ from __future__ import annotations
 import gc
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import FrameType
 
 import pytest
 
+from ..rules import Content
 from ..world import MODERN, REVISIONS, Request, World, call, http
+from . import two_contents as contents
+from .hidden_content import CONTENT, HIDDEN_CONTENT_NAMES
 from .two_worlds import ARGUMENTS, HIDDEN, HIDDEN_NAMES, VISIBLE, Two, absent
 
 BAR = 200
@@ -46,8 +49,8 @@ def trace(world: World, request: Request) -> Trace:
 
 
 def two() -> Two:
-    """All tools, visible and hidden, under scopes."""
-    return Two([tool.name for tool in VISIBLE], HIDDEN_NAMES, scoped=True)
+    """All tools and all content, visible and hidden, under scopes."""
+    return Two([tool.name for tool in VISIBLE], (*HIDDEN_NAMES, *HIDDEN_CONTENT_NAMES), scoped=True)
 
 
 def differs(one: Trace, other: Trace) -> str:
@@ -84,6 +87,46 @@ def over_http(names: tuple[str, ...], tokens: tuple[str, ...], arguments: Given)
                 same_trace(world, http(token, path, b"", method), http(token, absent(path), b"", method))
 
 
+def over_content(names: tuple[str, ...], tokens: tuple[str, ...]) -> None:
+    """Hidden content against absent, in every revision: readings, prompts, completions."""
+    world = two().a
+    for token in tokens:
+        for each in (CONTENT[name] for name in names):
+            for revision in REVISIONS:
+                for ask in asked(each):
+                    same_trace(world, ask(token, revision, named(each)), ask(token, revision, nothing(each)))
+
+
+def named(each: Content) -> str:
+    return each.name if each.kind == "prompt" else each.uri
+
+
+def nothing(each: Content) -> str:
+    """A name or URI of the same length and form that no world declares."""
+    held = named(each)
+    if each.kind == "prompt":
+        return absent(held)
+    path, brace, rest = held.partition("{")
+    return path[:6] + "".join("y" if char.isalnum() else char for char in path[6:]) + brace + rest
+
+
+Asked = Callable[[str, str, str], Request]
+
+
+def asked(each: Content) -> tuple[Asked, ...]:
+    """What can be asked of content by its name."""
+    if each.kind == "prompt":
+        return (
+            lambda token, revision, name: contents.getting(token, revision, name, {"id": "ann"}),
+            lambda token, revision, name: contents.getting(token, revision, name, {}),
+            lambda token, revision, name: contents.completing(token, revision, "prompt", name, "a"),
+        )
+    return (
+        lambda token, revision, uri: contents.reading(token, revision, uri.replace("{id}", "d1")),
+        lambda token, revision, uri: contents.completing(token, revision, "template", uri, "d"),
+    )
+
+
 SHAPES = (ARGUMENTS[0], ARGUMENTS[3], ARGUMENTS[4], ARGUMENTS[7])
 TOKENS = ("edit", "none", "over")
 
@@ -94,6 +137,10 @@ def test_a_hidden_and_an_absent_tool_make_the_same_calls() -> None:
 
 def test_a_hidden_and_an_absent_path_make_the_same_calls() -> None:
     over_http(HIDDEN_NAMES, (*TOKENS, "view"), SHAPES)
+
+
+def test_hidden_and_absent_content_makes_the_same_calls() -> None:
+    over_content(HIDDEN_CONTENT_NAMES, TOKENS)
 
 
 ROW = {"id": "d1", "amount": 1}

@@ -1,4 +1,4 @@
-"""What a low caller does in both worlds beside calling tools: lists and pages, resources, prompts, completions.
+"""What a low caller does in both worlds beside calling tools: lists, pages, resources, prompts, completions.
 
 Also the parts of a request that are not its arguments: mirrored headers, capabilities, rounds, wires.
 Everything is compared by `Two.same`.
@@ -190,7 +190,7 @@ def particular(two: Two, token: str | None, name: str) -> None:
 
 
 def wires(two: Two, token: str | None, name: str) -> None:
-    """A call that may be answered by a stream, over every wire: nothing opens one for a name that is not there."""
+    """A call that may be answered by a stream, over every wire: no absent name opens one."""
     for revision in REVISIONS:
         for arguments in ({}, {"region": "eu"}, {"id": "d1"}):
             params = {"name": name, "arguments": arguments}
@@ -206,7 +206,8 @@ def states(two: Two, token: str | None, name: str) -> None:
     begun = capable(call("root", MODERN, "askDocs", {}), {"elicitation": {}})
     told = two.a.send(begun).value.get("result", {})
     state = cast("dict[str, object]", told).get("requestState", "x")
-    answers = {"who": {"action": "accept", "content": {}}}
+    accepted: dict[str, object] = {"action": "accept", "content": {}}
+    answers: dict[str, object] = {"who": accepted}
     for more in (
         {"requestState": state},
         {"requestState": state, "inputResponses": answers},

@@ -80,7 +80,7 @@ class Cipher:
     decrypt: Callable[[bytes, bytes], bytes]
 
 
-_PLAIN: Final = Cipher(lambda data, _bound: data, lambda data, _bound: data)
+PLAIN: Final = Cipher(lambda data, _bound: data, lambda data, _bound: data)
 
 
 class PostgresTaskStore:
@@ -97,7 +97,7 @@ class PostgresTaskStore:
         """Raises: ExtraMissing, when psycopg is not installed."""
         require("psycopg_pool", "nonsuch[postgres]", "psycopg-pool")
         self._dsn, self._table, self._connections = dsn, table, connections
-        self._cipher = cipher or _PLAIN
+        self._cipher = cipher or PLAIN
         self._pool: AsyncConnectionPool[AsyncConnection[Any]] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 

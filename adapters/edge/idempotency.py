@@ -1,0 +1,145 @@
+"""Where keyed calls are recorded: what a store must do, one that is this process, and who asks it.
+
+A store compares and sets; which call is the same one, and what a replay needs, is the kernel's alone.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final, Protocol
+
+from ...kernel.idempotency import Kept
+from ...kernel.steps import Recall, Remember, Reserve, Reserved
+
+Clock = Callable[[], datetime]
+DAY_SECONDS: Final = 86_400
+MAX_RECORDS: Final = 100_000
+
+
+class IdempotencyStore(Protocol):
+    """Keeps records until they expire. Every method is one step that happens whole or not at all.
+
+    A method that cannot be carried out raises, and the call does not run. A record whose call ended may
+    be read by others only once it is where a crash cannot lose it.
+    """
+
+    async def find(self, slot: str, now: datetime) -> Kept | None:
+        """Return the record of a slot, unless it has expired."""
+        ...
+
+    async def begin(self, kept: Kept) -> Kept | None:
+        """Keep a new record; or return the one that is there, unless it expired before the new one began.
+
+        Of any number of concurrent calls for a slot one is told ``None``.
+        """
+        ...
+
+    async def end(self, kept: Kept) -> None:
+        """Put a record that has an outcome in the place of its beginning, if that is still there."""
+        ...
+
+    async def forget(self, kept: Kept) -> None:
+        """Remove a record that was begun, if it is still there and has no outcome."""
+        ...
+
+    async def purge(self, now: datetime) -> None:
+        """Remove what has expired."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of connections; a later step opens them anew."""
+        ...
+
+
+class StoreFull(Exception):
+    """As many records are kept as there may be: another would be kept at the cost of one that is needed."""
+
+
+class MemoryIdempotencyStore:
+    """Keeps records in this process, and loses them with it: two processes would both run a call.
+
+    Its methods may be called from any thread. ``max_records`` bounds it: what is kept until it expires is
+    never given up for a new record, whose call is refused instead.
+    """
+
+    def __init__(self, max_records: int = MAX_RECORDS) -> None:
+        self._lock = threading.Lock()
+        self._kept: dict[str, Kept] = {}
+        self._max = max_records
+
+    async def find(self, slot: str, now: datetime) -> Kept | None:
+        """Return the record of a slot."""
+        held = self._kept.get(slot)
+        return held if held is not None and now < held.expires else None
+
+    async def begin(self, kept: Kept) -> Kept | None:
+        """Keep a new record, or return the one that is there. Raises: StoreFull."""
+        with self._lock:
+            held = self._kept.get(kept.slot)
+            if held is not None and kept.begun < held.expires:
+                return held
+            self._forget(kept.begun)
+            if len(self._kept) >= self._max:
+                raise StoreFull
+            self._kept[kept.slot] = kept
+            return None
+
+    async def end(self, kept: Kept) -> None:
+        """Put a record that has an outcome in the place of its beginning."""
+        with self._lock:
+            if self._kept.get(kept.slot) == replace(kept, outcome=None):
+                self._kept[kept.slot] = kept
+
+    async def forget(self, kept: Kept) -> None:
+        """Remove a record that was begun."""
+        with self._lock:
+            if self._kept.get(kept.slot) == kept:
+                del self._kept[kept.slot]
+
+    async def purge(self, now: datetime) -> None:
+        """Remove what has expired."""
+        with self._lock:
+            self._forget(now)
+
+    async def close(self) -> None:
+        """Keep everything: an app that is opened again finds it."""
+
+    def _forget(self, now: datetime) -> None:
+        """What was begun first stands first and, as all are kept for as long, expires first."""
+        gone: list[str] = []
+        for slot, held in self._kept.items():
+            if now < held.expires:
+                break
+            gone.append(slot)
+        for slot in gone:
+            del self._kept[slot]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IdempotencyBook:
+    """Answers the kernel's questions about records from a store and a clock."""
+
+    store: IdempotencyStore
+    seconds: float
+    clock: Clock
+
+    async def recall(self, step: Recall) -> Kept | None:
+        """Return the record of a slot."""
+        return await self.store.find(step.slot, self.clock())
+
+    async def reserve(self, step: Reserve) -> Reserved:
+        """Begin the record of a call, unless there is one."""
+        now = self.clock()
+        kept = Kept(step.slot, step.digest, step.judged, now, now + timedelta(seconds=self.seconds))
+        held = await self.store.begin(kept)
+        return Reserved(kept if held is None else held, held is None)
+
+    async def remember(self, step: Remember) -> None:
+        """Keep how a call ended, or that it did not begin."""
+        if step.outcome is None:
+            await self.store.forget(step.kept)
+        else:
+            await self.store.end(replace(step.kept, outcome=step.outcome))
