@@ -3,14 +3,21 @@
 from .adapters.edge.app import App, define_app_mcp
 from .adapters.edge.asgi import asgi
 from .adapters.edge.facts import fact_resources
+from .adapters.edge.guards import Guard, Refused, guard
+from .adapters.edge.idempotency import IdempotencyStore, MemoryIdempotencyStore
 from .adapters.edge.limits import MemoryRateStore, RateStore
+from .adapters.edge.openapi import openapi
 from .adapters.edge.postgres.grants import postgres_grants
+from .adapters.edge.postgres.idempotency import PostgresIdempotencyStore
 from .adapters.edge.postgres.limits import postgres_rate_limit_store
 from .adapters.edge.postgres.tasks import Cipher, PostgresTaskStore
 from .adapters.edge.reload import Reloaded, reload_policies
 from .adapters.edge.run import Open, OpenSync
 from .adapters.edge.stdio import serve_stdio, serve_stdio_async
 from .adapters.edge.task_store import MemoryTaskStore, TaskStore
+from .adapters.edge.tokens.introspected import IntrospectedTokens
+from .adapters.edge.tokens.signed import SignedTokens
+from .adapters.edge.tokens.static import StaticTokens
 from .adapters.edge.wsgi import wsgi
 from .adapters.mcp.budget import (
     McpSurface,
@@ -43,7 +50,7 @@ from .kernel.meter import Limits, Rate, Verdict
 from .kernel.model import Agent, Human, Principal
 from .kernel.money import Money
 from .kernel.refs import Ref
-from .kernel.steps import RequestFacts
+from .kernel.steps import RequestFacts, SessionFacts
 from .kernel.tasks import TaskLimits
 
 __all__ = [
@@ -60,14 +67,18 @@ __all__ = [
     "ElicitUrl",
     "Elicited",
     "Embedded",
+    "Guard",
     "Human",
     "Icon",
+    "IdempotencyStore",
     "Image",
+    "IntrospectedTokens",
     "Limits",
     "Link",
     "ListParams",
     "ListRoots",
     "McpSurface",
+    "MemoryIdempotencyStore",
     "MemoryRateStore",
     "MemoryTaskStore",
     "Message",
@@ -77,17 +88,22 @@ __all__ = [
     "OAuth",
     "Open",
     "OpenSync",
+    "PostgresIdempotencyStore",
     "PostgresTaskStore",
     "Principal",
     "Rate",
     "RateStore",
     "Ref",
+    "Refused",
     "Registry",
     "Reloaded",
     "RequestFacts",
     "Roots",
     "Sample",
     "Sampled",
+    "SessionFacts",
+    "SignedTokens",
+    "StaticTokens",
     "SurfaceOverBudget",
     "TaskLimits",
     "TaskStore",
@@ -102,8 +118,10 @@ __all__ = [
     "fact_resources",
     "grant",
     "group",
+    "guard",
     "measure_mcp_surface",
     "oauth",
+    "openapi",
     "postgres_grants",
     "postgres_rate_limit_store",
     "prompt",

@@ -16,17 +16,27 @@ from urllib.parse import urlsplit
 from pydantic_core import to_json
 
 from ..kernel.audit import AuthReason, AuthRefused
+from ..kernel.codes import CODES
 from ..kernel.errors import ErrorAudience, Refusal, refused
 from ..kernel.meter import Limits as RateLimits
 from ..kernel.meter import Verdict, address_key
 from ..kernel.model import Agent, Human, Principal
-from ..kernel.steps import Audit, RequestFacts, ResolveToken, Returned, Steps, TakeToken
+from ..kernel.steps import (
+    Audit,
+    RequestFacts,
+    ResolvePrincipal,
+    ResolveToken,
+    Returned,
+    Steps,
+    TakeToken,
+)
 from ..kernel.strict_json import Json, Limits
 
 BODY_LIMIT: Final = 1_048_576
 MEMO: Final = 256
 REALM: Final = "nonsuch-mcp"
 JSON_TYPE: Final = "application/json"
+PROBLEM_TYPE: Final = "application/problem+json"
 STREAM_TYPE: Final = "text/event-stream"
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -47,7 +57,7 @@ class Head:
 
     ``headers`` has lower-case names; a repeated header arrives joined with a comma (RFC 9110 5.3),
     so that it equals no single value. ``received`` is when, in seconds since 1970. ``connection`` is
-    there where no headers are: then nothing mirrors the body.
+    there where no headers are: then nothing mirrors the body. ``query`` is what followed the question mark.
     """
 
     method: str
@@ -57,6 +67,7 @@ class Head:
     scheme: str = "http"
     received: float = 0.0
     connection: Connection | None = None
+    query: str = ""
 
     @property
     def version(self) -> str | None:
@@ -210,9 +221,12 @@ def _host_name(host: str) -> str:
 
 
 def problem(status: int, told: Refusal, headers: tuple[tuple[str, str], ...] = ()) -> Reply:
-    """Return an error body as every HTTP surface gives it."""
-    body = {"code": told.code, "cause": told.cause, "fix": told.fix, "docs": told.docs}
-    return Reply(status, to_json(body), headers)
+    """Return an error body as every HTTP surface gives it: our members, and beside them RFC 9457's."""
+    known = CODES.get(told.code)
+    body: dict[str, object] = {"code": told.code, "cause": told.cause, "fix": told.fix, "docs": told.docs}
+    body |= {"type": told.docs, "title": told.code if known is None else known.cause}
+    body |= {"status": status, "detail": told.cause}
+    return Reply(status, to_json(body), headers, PROBLEM_TYPE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,25 +263,29 @@ def _quoted(value: str) -> str:
     return plain.replace("\\", "\\\\").replace('"', '\\"')
 
 
-def authenticate(head: Head, door: Door, *, agents_only: bool) -> Steps[Principal | Unauthenticated]:
+def authenticate(
+    head: Head, door: Door, *, agents_only: bool, session: ResolvePrincipal | None = None
+) -> Steps[Principal | Unauthenticated]:
     """Resolve the bearer token of a request to a principal. The token goes nowhere else.
 
     1. whether this address failed too often  2. the token  3. who it is  4. what kind of caller that is.
     Only failures count against an address, so that nobody is kept out by what callers behind it do.
+    ``session`` is what to ask instead about a request without a token.
     """
     held = yield from _held(head, door)  # 1
     if held is not None:
         return held
     token = bearer(head.headers.get("authorization"))  # 2
-    if token is None:
+    asked = session if token is None else ResolveToken(token, facts_of(head))
+    if asked is None:
         return (yield from _refuse(head, door, "no-token", 401))
-    answer = yield ResolveToken(token, facts_of(head))  # 3
+    answer = yield asked  # 3
     if not isinstance(answer, Returned):
         return (yield from _refuse(head, door, "resolver-failed", 503))
     if answer.value is not None and type(answer.value) not in (Agent, Human):
         return (yield from _refuse(head, door, "resolver-failed", 503))
     if not isinstance(answer.value, (Agent, Human)):
-        return (yield from _refuse(head, door, "unknown-token", 401))
+        return (yield from _refuse(head, door, "no-token" if token is None else "unknown-token", 401))
     if agents_only and not isinstance(answer.value, Agent):  # 4
         return (yield from _refuse(head, door, "not-an-agent", 403))
     return answer.value

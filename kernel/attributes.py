@@ -50,7 +50,8 @@ class Lacks:
 
     def __init__(self, entries: Iterable[Entry]) -> None:
         self._unreadable: dict[Path, Lack] = {}
-        self._references: dict[Path, tuple[str, str]] = {}
+        self._references: dict[Path, dict[str, str]] = {}  # by path, the owner of each type
+        self._named: dict[Path, frozenset[str]] = {}  # by path, the types it refers to, also in a list
         for entry in entries:
             self._add(("context", "args"), entry.input.model, CALLERS, f"the input of `{entry.name}`")
             if entry.resource is not None:
@@ -61,8 +62,11 @@ class Lacks:
             if isinstance(shape, Unreadable):
                 cause = f"`{'.'.join(path)}`, a `{spelt(held)}` in {owner}, and {shape.why}"
                 self._unreadable.setdefault((*root, *path), Lack((*root, *path), cause, shape.fix))
-            elif shape.text in shape.refers:
-                self._references[(*root, *path)] = shape.text, owner
+                continue
+            at = (*root, *path)
+            self._named[at] = self._named.get(at, frozenset()) | shape.refers
+            if shape.text in shape.refers:
+                self._references.setdefault(at, {}).setdefault(shape.text, owner)
 
     def of(self, policy: Policy) -> Iterator[Lack]:
         """Yield what a policy names and cannot be told."""
@@ -71,17 +75,18 @@ class Lacks:
             prefixes = {path[:end] for path in paths for end in range(1, len(path) + 1)}
             yield from (self._unreadable[path] for path in sorted(prefixes & self._unreadable.keys()))
             yield from (self._of_entity(path) for path in sorted(prefixes) if path[:-1] in self._references)
-            for path, kinds in placed_in(policy):
-                if path in self._references and not kinds <= {self._references[path][0]}:
-                    yield self._of_parents(path)
+            for path, kinds, others in placed_in(policy):
+                over = kinds.union(*(self._named.get(each, ()) for each in others))
+                for kind, owner in self._references.get(path, {}).items():
+                    if not over <= {kind}:
+                        yield self._of_parents(path, kind, owner)
 
     def _of_entity(self, path: Path) -> Lack:
-        _, owner = self._references[path[:-1]]
+        owner = next(iter(self._references[path[:-1]].values()))
         cause = f"`{path[-1]}` of `{'.'.join(path[:-1])}`, {_NAME_ONLY}"
         return Lack(path, cause, f"give {owner} a field with what the policy reads")
 
-    def _of_parents(self, path: Path) -> Lack:
-        kind, owner = self._references[path]
+    def _of_parents(self, path: Path, kind: str, owner: str) -> Lack:
         cause = f"what `{'.'.join(path)}` is in, {_NAME_ONLY}"
         return Lack(path, cause, f"compare it with a `{kind}`, or give {owner} a field with what it is in")
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Final
+from typing import Final, cast
 
 from cedarpy import PolicySet, pst
 
@@ -30,28 +30,47 @@ def path(node: object) -> Path:
             return ()
 
 
+def paths(node: object) -> frozenset[Path]:
+    """Return every path that an expression can stand for: in a branch of an ``if``, as a member of a record."""
+    return frozenset(found for each in _values(node) if (found := path(each)))
+
+
+def _values(node: object) -> Iterator[object]:
+    match node:
+        case pst.IfThenElse(_, one, other):
+            yield from (*_values(one), *_values(other))
+        case pst.GetAttr(base, attr):
+            for each in _values(base):
+                held = each.fields.get(attr) if isinstance(each, pst.Record) else None
+                yield from _values(held) if held is not None else (pst.GetAttr(cast("pst.Expr", each), attr),)
+        case _:
+            yield node
+
+
 def named(policy: Policy) -> frozenset[Path]:
     """Return what the conditions read, or ask for with ``has`` or as a tag."""
     found: set[Path] = set()
     for node in nodes(policy.node.clauses):
         match node:
             case pst.GetAttr():
-                found.add(path(node))
-            case pst.HasAttr(base, attrs) if path(base):
-                found.add((*path(base), *attrs))
-            case pst.BinaryOp("get_tag" | "has_tag" as op, base, _) if path(base):
-                found.add((*path(base), "getTag" if op == "get_tag" else "hasTag"))
+                found |= paths(node)
+            case pst.HasAttr(base, attrs):
+                found |= {(*each, *attrs) for each in paths(base)}
+            case pst.BinaryOp("get_tag" | "has_tag" as op, base, _):
+                found |= {(*each, "getTag" if op == "get_tag" else "hasTag") for each in paths(base)}
             case _:
                 pass
     return frozenset(found)
 
 
-def placed_in(policy: Policy) -> Iterator[tuple[Path, frozenset[str]]]:
-    """Yield what the conditions ask to be ``in`` named entities, and the types of these."""
+def placed_in(policy: Policy) -> Iterator[tuple[Path, frozenset[str], frozenset[Path]]]:
+    """Yield what the conditions ask to be ``in`` entities: the types of those named, the paths of others."""
     for node in nodes(policy.node.clauses):
         match node:
             case pst.BinaryOp("in", base, over) | pst.Is(base, _, over) if over is not None:
-                yield path(base), frozenset(str(each.type) for each in pst.entity_uids(over))
+                kinds = frozenset(str(each.type) for each in pst.entity_uids(over))
+                read = frozenset(one for each in nodes((over,)) for one in paths(each))
+                yield from ((each, kinds, read) for each in paths(base))
             case _:
                 pass
 

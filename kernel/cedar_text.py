@@ -227,8 +227,8 @@ def mentions(clauses: Iterable[pst.Clause], variable: pst.Var) -> bool:
     return any(node == variable for node in nodes(clauses))
 
 
-def nodes(clauses: Iterable[pst.Clause]) -> Iterator[object]:
-    """Yield every node of some conditions."""
+def nodes(clauses: Iterable[pst.Clause | pst.Expr]) -> Iterator[object]:
+    """Yield every node of some conditions, or of expressions in them."""
     stack: list[object] = list(clauses)
     while stack:
         node = stack.pop()

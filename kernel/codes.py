@@ -196,6 +196,13 @@ _TABLE: Final = (
         "ask the app's developer",
     ),
     Code(
+        "X_MCP_QUERY_REJECTED",
+        "caller",
+        "`db.query` was not given one statement that only reads",
+        "send exactly one read-only SELECT, WITH, EXPLAIN, SHOW, TABLE or VALUES; a CTE that writes is no read",
+        "send exactly one read-only SELECT, WITH, EXPLAIN, SHOW, TABLE or VALUES; a CTE that writes is no read",
+    ),
+    Code(
         "X_JSON_INVALID",
         "caller",
         "the body is not one JSON object this server can read",
@@ -396,6 +403,12 @@ _TABLE: Final = (
         "developer",
         "the app has no `resolve_token`, so nobody could ever be let in",
         "give `define_app_mcp` a `resolve_token`",
+    ),
+    Code(
+        "X_MCP_PATH_DUPLICATE",
+        "developer",
+        "two endpoints have one path",
+        "give each `define_app_mcp(...)` of the list a `path=` of its own",
     ),
     Code(
         "X_EXTRA_MISSING",

@@ -122,6 +122,11 @@ class Kernel:
         yield Audit(resource_read(view.principal, uri, outcome))
         return outcome
 
+    def readable(self, view: View, uri: str) -> Steps[bool]:
+        """Decide whether a reading would be permitted now, up to its handler. Asking is no event."""
+        found = view.resource(uri)  # 1
+        return found is not None and (yield from _permitted(view, found[0], Asked(found[1])))
+
     def render(
         self, view: View, name: str, arguments: Mapping[str, Json], line: Line | None = None
     ) -> Steps[Outcome]:
@@ -196,12 +201,13 @@ def _decide(
         return denied(judge, entry, decision, missing=missing)
     if missing:
         return failed("X_NOT_FOUND")
-    kept = None
+    kept: Kept | None = None
     if attempt is not None:
         judged = Judged(loaded.id, judge.facts(entry, loaded.facts, loaded.id))
-        kept = yield from reserved(view, entry, attempt, judged, parsed.context)
-        if not isinstance(kept, Kept):
-            return kept
+        begun = yield from reserved(view, entry, attempt, judged, parsed.context)
+        if not isinstance(begun, Kept):
+            return begun
+        kept = begun
     # 6. the handler, 7. its answer
     permit = Permit(entry, parsed.input, view.principal, loaded.facts, line)
     if entry.task == "never" or line is None or line.tasks is None:
@@ -209,11 +215,22 @@ def _decide(
     return (yield from _launched(view, permit, line.tasks, kept))
 
 
+def _permitted(view: View, entry: Entry, asked: Asked) -> Steps[bool]:
+    judge = view.judge
+    parsed = _parsed(judge, entry, asked)
+    if unscoped(view, entry) is not None or not isinstance(parsed, Parsed):
+        return False
+    loaded = yield from _load(judge, entry, parsed.input, view.principal)
+    if not isinstance(loaded, _Loaded) or (entry.resource is not None and loaded.facts is None):
+        return False
+    return judge.permits(view.caller, entry, loaded.facts, loaded.id, parsed.context).allow
+
+
 def _parsed(judge: Judge, entry: Entry, asked: Asked) -> Parsed | InvalidArguments | Failed:
     try:
         given = entry.input.parse(asked.arguments)
         if isinstance(given, Invalid):
-            return InvalidArguments((*asked.issues, *given.issues))
+            return InvalidArguments(tuple(dict.fromkeys((*asked.issues, *given.issues))))
         if asked.issues:
             return InvalidArguments(asked.issues)
         return Parsed(given, judge.context(entry, given))
@@ -268,14 +285,21 @@ def _suggest(view: View, entry: Entry, asked: Suggesting) -> Steps[Outcome]:
 
 def _completed(view: View, entry: Entry, completer: Completer, asked: Suggesting) -> Steps[Outcome]:
     if completer.handler is None:
-        return Ok(to_json([each for each in completer.values if each.startswith(asked.value)]))
+        return _suggested([each for each in completer.values if each.startswith(asked.value)])
     given = Completing(value=asked.value, arguments=dict(asked.given))
     answer = yield Permit(entry, given, view.principal, None, None, completer.handler)
     if not isinstance(answer, Returned):
         return _raised(answer)
     values = answer.value
     told = isinstance(values, list) and all(isinstance(each, str) for each in cast("list[object]", values))
-    return Ok(to_json(values)) if told else failed("X_OUTPUT_INVALID")
+    return _suggested(cast("list[str]", values)) if told else failed("X_OUTPUT_INVALID")
+
+
+def _suggested(values: list[str]) -> Ok | Failed:
+    try:
+        return Ok(to_json(values))
+    except ValueError:  # half a surrogate pair, which nobody can be sent
+        return failed("X_OUTPUT_INVALID")
 
 
 def _load(

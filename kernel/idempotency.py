@@ -63,25 +63,28 @@ class Asked:
 
 def asked(entry: Entry, call: Call) -> Asked:
     """Take the key out of a call: over HTTP it comes beside the arguments, elsewhere among them."""
+    among = KEY_ARGUMENT in call.arguments and not _declares_it(entry)
     if call.surface == "http":
-        return _asked(entry, call.arguments, call.key)
-    held = KEY_ARGUMENT in call.arguments and (is_keyed(entry) or not _declares_it(entry))
-    if not held:
+        issues = _NO_ARGUMENT if among else _issues(entry, call.key) if call.key is not None else ()
+        return Asked(call.arguments, None if issues else call.key, issues)
+    if not among:
         return Asked(call.arguments)
     rest = {name: value for name, value in call.arguments.items() if name != KEY_ARGUMENT}
-    return _asked(entry, rest, call.arguments[KEY_ARGUMENT])
+    key, issues = call.arguments[KEY_ARGUMENT], _issues(entry, call.arguments[KEY_ARGUMENT])
+    return Asked(rest, key if isinstance(key, str) and not issues else None, issues)
 
 
-def _asked(entry: Entry, arguments: Mapping[str, Json], key: Json) -> Asked:
-    if key is None and KEY_ARGUMENT not in arguments:
-        return Asked(arguments)
+_NO_ARGUMENT: Final = (Issue(KEY_ARGUMENT, "not an argument"),)
+
+
+def _issues(entry: Entry, key: Json) -> tuple[Issue, ...]:
     if not is_keyed(entry):
-        return Asked(arguments, issues=(Issue(KEY_ARGUMENT, "not an argument"),))
+        return _NO_ARGUMENT
     if not isinstance(key, str):
-        return Asked(arguments, issues=(Issue(KEY_ARGUMENT, "must be of type string"),))
+        return (Issue(KEY_ARGUMENT, "must be of type string"),)
     if not 1 <= len(key) <= MAX_KEY_CHARS:
-        return Asked(arguments, issues=(Issue(KEY_ARGUMENT, f"must have 1 to {MAX_KEY_CHARS} characters"),))
-    return Asked(arguments, key)
+        return (Issue(KEY_ARGUMENT, f"must have 1 to {MAX_KEY_CHARS} characters"),)
+    return ()
 
 
 def _declares_it(entry: Entry) -> bool:

@@ -15,6 +15,7 @@ from pydantic import BaseModel, Field
 from .boot import META_TOOLS
 from .catalog import Entry
 from .declare import ListParams
+from .idempotency import advertised
 from .meta_text import MetaAction, MetaResource
 from .model import Call
 from .schema import InputSchema, Invalid, NoInput, publish_input
@@ -46,7 +47,7 @@ def _action(entry: Entry) -> MetaAction:
         "query" if reads_only(entry) else "action",
         entry.confirms,
         entry.scope,
-        entry.input.document,
+        advertised(entry),
         entry.list_params,
     )
 

@@ -71,9 +71,12 @@ def remembered(kept: Kept | None, answer: Answer, outcome: Outcome) -> Steps[Non
     One that only asked its client something has not ended, and its next round is the same call. One that
     was interrupted stays begun: what it did is not known, so it is not run again.
     """
-    if kept is None or (isinstance(answer, Raised) and not isinstance(answer.error, Exception)):
+    if kept is None:
         return
-    yield Remember(kept, frozen(outcome) if isinstance(outcome, (Ok, Failed)) else None)
+    if not isinstance(outcome, (Ok, Failed)):
+        yield Remember(kept, None)
+    elif not isinstance(answer, Raised) or isinstance(answer.error, Exception):
+        yield Remember(kept, frozen(outcome))
 
 
 def _again(view: View, entry: Entry, one: Attempt, kept: Kept, context: str) -> Outcome:

@@ -307,12 +307,14 @@ class OutputRefused(Exception):
 class OutputSchema:
     """A declared output: its document (``None`` without an object root) and its serialiser.
 
-    ``form`` says what its JSON is: a value, a string of words, bytes in base64, or content blocks.
+    ``form`` says what its JSON is: a value, a string of words, bytes in base64, or content blocks; ``whole``
+    describes that JSON, whatever its root.
     """
 
     document: JsonSchema | None
     wrapped: bool
     form: Form
+    whole: JsonSchema
     _adapter: TypeAdapter[Any]
     _validator: jsonschema_rs.Draft202012Validator
 
@@ -362,9 +364,9 @@ def publish_output(annotation: Any, *, rows: bool) -> OutputSchema:
     except Exception as refusal:  # pydantic and the validator each have a family of their own
         raise SchemaRefused(str(refusal).splitlines()[0]) from refusal
     if rows and form == "value" and document.get("type") == "array":
-        return OutputSchema(_under_rows(document), True, form, adapter, validator)
+        return OutputSchema(_under_rows(document), True, form, document, adapter, validator)
     published = document if form == "value" and document.get("type") == "object" else None
-    return OutputSchema(published, False, form, adapter, validator)
+    return OutputSchema(published, False, form, document, adapter, validator)
 
 
 def _formed(annotation: Any) -> tuple[Form, Any]:

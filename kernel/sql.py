@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from .sql_catalog import Catalogue, Own
-from .sql_facts import Offence, SqlFacts
+from .sql_facts import Offence, SqlFacts, shown
 from .sql_names import Resolver
 from .sql_rules import facts
 from .sql_text import Offsets, refused
-from .sql_tree import begins, behind_dot, locks, parse
+from .sql_tree import Statement, Words, parse
 from .sql_walk import walked
 
 
@@ -34,27 +34,33 @@ def analyse(text: str, catalogue: Catalogue, own: Own) -> SqlFacts:
     statements = parse(text)  # 2
     if isinstance(statements, Offence):
         return SqlFacts(offences=(statements,))
-    offsets = Offsets(text)
     if len(statements) != 1:
-        second = begins(text, offsets.characters(statements[1].at)) if statements else None
-        return SqlFacts(offences=(_not_one(len(statements), second),))
-    told = facts(walked(statements[0]), Resolver(catalogue, own), offsets)  # 3, 4
-    return replace(told, offences=_in_order(told.offences, text))  # 5
+        return SqlFacts(offences=(_not_one(statements, text),))
+    told = facts(walked(statements[0]), Resolver(catalogue, own), Offsets(text))  # 3, 4
+    return replace(told, offences=_placed(told.offences, text)) if told.offences else told  # 5
 
 
-def _not_one(count: int, at: int | None) -> Offence:
-    if count == 0:
+def _not_one(statements: tuple[Statement, ...], text: str) -> Offence:
+    if not statements:
         return Offence("malformed", "", None, "there is no statement")
-    return Offence("several-statements", "", at, f"there are {count} statements")
+    words = Words(text)
+    second = words.begins(Offsets(text).characters(statements[1].at))
+    return Offence("several-statements", shown(words.word(second)), second)
 
 
-def _in_order(offences: tuple[Offence, ...], text: str) -> tuple[Offence, ...]:
-    placed = (each if each.at is not None else replace(each, at=_place(each, text)) for each in offences)
-    return tuple(sorted(placed, key=lambda each: -1 if each.at is None else each.at))
+def _placed(offences: tuple[Offence, ...], text: str) -> tuple[Offence, ...]:
+    """Return offences in the order of the text."""
+    words = Words(text)
+    found = (each if each.why else _with_place(each, words) for each in offences)
+    return tuple(sorted(found, key=lambda each: -1 if each.at is None else each.at))
 
 
-def _place(offence: Offence, text: str) -> int | None:
-    if offence.family == "row-lock":
-        return locks(text)
-    found = behind_dot(text, offence.text) if offence.text else None
-    return begins(text) if found is None else found
+def _with_place(offence: Offence, words: Words) -> Offence:
+    at = offence.at
+    if at is None and offence.family == "row-lock":
+        at = words.locks()
+    elif at is None and offence.text:
+        at = words.behind_dot(offence.text)
+    if at is None:
+        at = words.begins()
+    return replace(offence, at=at, text=offence.text or shown(words.word(at)))

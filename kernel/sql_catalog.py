@@ -102,7 +102,7 @@ class Own:
 
     def finds(self, names: tuple[str, ...]) -> bool:
         """Whether a name is one that the path leads to: where extensions are looked for."""
-        return len(names) == 1 or (len(names) == 2 and names[0] in self.path)
+        return not names[:-1] or ".".join(names[:-1]) in self.path
 
 
 NOTHING: Final = Own()
@@ -116,8 +116,9 @@ def read(text: str) -> Catalogue:
     schemas = {name: _names(held) for name, held in document["schemas"].items()}
     extensions = {name: _names(held) for name, held in document["extensions"].items()}
     trusted = [held for name, held in extensions.items() if name in TRUSTED]
-    others = (held.functions for name, held in extensions.items() if name not in TRUSTED)
-    return Catalogue(str(document["postgres"]), schemas, _together(trusted), frozenset().union(*others))
+    others = [held for name, held in extensions.items() if name not in TRUSTED]
+    untrusted = frozenset(name for held in others for name in held.functions)
+    return Catalogue(str(document["postgres"]), schemas, _together(trusted), untrusted)
 
 
 def _names(held: Mapping[str, Any]) -> Names:

@@ -11,7 +11,7 @@ from typing import Final
 
 from .sql_found import Found, Spot, Table
 
-MAX_COLUMNS: Final = 4_096
+MAX_COLUMNS: Final = 1_024
 ALL: Final = frozenset({"*"})
 
 
@@ -22,7 +22,7 @@ def columns(found: Found) -> list[frozenset[str]] | None:
     dotted = [each for each in found.columns if len(each.names) > 1]
     if len(found.tables) * (len(bare) + len(joined)) + len(dotted) > MAX_COLUMNS:
         return None
-    whole = ALL if found.whole else frozenset[str]()
+    whole = ALL if found.whole or not bare.isdisjoint(found.joins) else frozenset[str]()
     return [whole | bare | joined | _of(table, dotted, bare) for table in found.tables]
 
 

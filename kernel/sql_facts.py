@@ -71,7 +71,6 @@ class SqlFacts:
     attributes: tuple[Piece, ...] = ()
     operators: tuple[Piece, ...] = ()
     types: tuple[Piece, ...] = ()
-    locks: tuple[Piece, ...] = ()
     explain: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
     offences: tuple[Offence, ...] = ()
@@ -104,7 +103,8 @@ class SqlFacts:
     @property
     def schemas(self) -> frozenset[str]:
         """Every schema that one of these names is of."""
-        pieces = (*(each.piece for each in (*self.relations, *self.calls)), *self.operators, *self.types)
+        tables, calls = (each.piece for each in self.relations), (each.piece for each in self.calls)
+        pieces = (*tables, *calls, *self.operators, *self.types)
         return frozenset(schema_of(name) for each in pieces for name in each.names)
 
 

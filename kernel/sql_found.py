@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, cast
+from itertools import islice
+from typing import Final
 
 from .sql_facts import Offence
-from .sql_tree import Parts, names, node, nodes
+from .sql_tree import Parts, listed, names, nodes, part, text_of
+from .strict_json import Json
 
 Names = tuple[str, ...]
 
@@ -43,7 +45,7 @@ class Found:
     """What a statement holds, gathered while it is walked.
 
     ``callers`` are the names of functions in FROM: behind one of them ``.f`` is a call. ``joins`` are
-    names of whole joins. ``whole`` says that columns are compared which the text does not name.
+    names of whole joins. ``whole`` says that columns are read under another name, or under none.
     """
 
     kinds: list[str] = field(default_factory=list[str])
@@ -63,9 +65,9 @@ class Found:
     refused: list[Offence] = field(default_factory=list[Offence])
 
 
-def at(parts: Parts) -> int | None:
-    """Return where a node stands, in bytes."""
-    held = parts.get("location")
+def at(parts: Parts | Json) -> int | None:
+    """Return where a node stands, in bytes; nothing for what is none."""
+    held = parts.get("location") if isinstance(parts, Mapping) else None
     return held if isinstance(held, int) and held >= 0 else None
 
 
@@ -81,46 +83,43 @@ def _select(parts: Parts, found: Found) -> None:
 
 def _show(parts: Parts, found: Found) -> None:
     found.kinds.append("show")
-    found.settings.append(str(parts.get("name", "")))
+    found.settings.append(text_of(parts.get("name")))
 
 
 def _explain(parts: Parts, found: Found) -> None:
     found.kinds.append("explain")
-    for each in cast("list[Any]", parts.get("options", [])):
-        option = node(each)[1]
-        name = str(option.get("defname", ""))
+    for _, option in nodes(parts.get("options")):
+        name = text_of(option.get("defname"))
         found.explain.append(name)
         if name not in _PLANS:
             found.refused.append(Offence("explain", name, at(option)))
 
 
 def _table(parts: Parts, found: Found) -> None:
-    schema, name = parts.get("schemaname"), str(parts.get("relname", ""))
-    alias = cast("Parts", parts.get("alias") or {})
-    full = (str(schema), name) if schema is not None else (name,)
-    found.tables.append(Table(Spot(full, at(parts)), str(alias.get("aliasname", name)), "colnames" in alias))
+    name, alias = text_of(parts.get("relname")), parts.get("alias")
+    full = (text_of(parts["schemaname"]), name) if "schemaname" in parts else (name,)
+    called = text_of(part(alias, "aliasname")) or name
+    found.tables.append(Table(Spot(full, at(parts)), called, part(alias, "colnames") is not None))
 
 
 def _range_function(parts: Parts, found: Found) -> None:
     """Behind the name of a function in FROM a dot may be a call of another one."""
-    alias = cast("Parts | None", parts.get("alias"))
-    if alias is not None:
-        found.callers.add(str(alias.get("aliasname", "")))
+    if "alias" in parts:
+        found.callers.add(text_of(part(parts["alias"], "aliasname")))
         return
-    for each in cast("list[Any]", parts.get("functions", [])):
-        items = list(nodes(node(each)[1].get("items", [])))
-        kind, inner = items[0] if items else ("", {})
-        if kind == "FuncCall":
+    for _, items in nodes(parts.get("functions")):
+        for kind, inner in islice(nodes(items.get("items")), 1):
             found.callers.update(names(inner.get("funcname"))[-1:])
-        else:
-            found.anonymous = True  # `FROM CAST(...)` is called by a name that the text does not show
+            # `FROM CAST(...)` is called by a name that the text does not show
+            found.anonymous = found.anonymous or kind != "FuncCall"
 
 
 def _join(parts: Parts, found: Found) -> None:
-    found.whole = found.whole or bool(parts.get("isNatural"))
-    found.columns += [Spot((name,), None) for name in names(parts.get("usingClause"))]
-    aliases = (parts.get("alias"), parts.get("join_using_alias"))
-    found.joins.update(str(cast("Parts", each).get("aliasname", "")) for each in aliases if each)
+    aliases = [parts[key] for key in ("alias", "join_using_alias") if key in parts]
+    renamed = any(part(each, "colnames") is not None for each in aliases)
+    found.whole = found.whole or renamed or bool(parts.get("isNatural"))
+    found.columns += [Spot((each,), None) for each in names(parts.get("usingClause")) if each]
+    found.joins.update(text_of(part(each, "aliasname")) for each in aliases)
 
 
 def _column(parts: Parts, found: Found) -> None:
@@ -128,18 +127,19 @@ def _column(parts: Parts, found: Found) -> None:
 
 
 def _attributes(parts: Parts, found: Found) -> None:
-    found.attributes += [Spot((name,), None, 1) for name in names(parts.get("indirection")) if name != "*"]
+    begin = next((at(inner) for _, inner in nodes(parts.get("arg"))), None)
+    found.attributes += [Spot((name,), begin, 1) for name in names(parts.get("indirection")) if name != "*"]
 
 
 def _call(parts: Parts, found: Found) -> None:
-    given = len(cast("list[Any]", parts.get("args", [])))
-    ordered = len(cast("list[Any]", parts.get("agg_order", []))) if parts.get("agg_within_group") else 0
-    arguments = None if parts.get("func_variadic") else given + ordered
+    ordered = listed(parts.get("agg_order")) if parts.get("agg_within_group") else []
+    given = len(listed(parts.get("args"))) + len(ordered)
+    arguments = None if parts.get("func_variadic") else given
     found.calls.append(Spot(names(parts.get("funcname")), at(parts), arguments))
 
 
 def _expression(parts: Parts, found: Found) -> None:
-    kind = str(parts.get("kind", "")).removeprefix("AEXPR_")
+    kind = text_of(parts.get("kind")).removeprefix("AEXPR_")
     if kind in _OPERATORS:
         found.operators.append(Spot(names(parts.get("name")), at(parts)))
     elif kind not in _BETWEENS:

@@ -87,8 +87,8 @@ def _relations(
 
 
 def _called(found: Found, dotted: tuple[_Dotted, ...], names: Resolver, offsets: Offsets) -> Iterator[Call]:
-    for each in found.calls:
-        yield Call(_piece(each, names.full("functions", each.names), offsets), "call", each.arguments)
+    for spot in found.calls:
+        yield Call(_piece(spot, names.full("functions", spot.names), offsets), "call", spot.arguments)
     for each in dotted:
         if names.knows(each.name):
             piece = _piece(each.spot, names.full("functions", (each.name,)), offsets)
@@ -96,14 +96,14 @@ def _called(found: Found, dotted: tuple[_Dotted, ...], names: Resolver, offsets:
 
 
 def _offences(found: Found, dotted: tuple[_Dotted, ...], names: Resolver) -> Iterator[Offence]:
-    for each in found.calls:
-        family = names.call(each.names, each.arguments)
+    for spot in found.calls:
+        family = names.call(spot.names, spot.arguments)
         if family is not None:
-            yield _offence(family, each)
+            yield _offence(family, spot)
     for each in dotted:
         family = names.behind_dot(each.name)
         if family is not None:
-            yield _offence(family, replace(each.spot, names=(each.name,)))
+            yield _offence(family, Spot((each.name,), None))  # it stands where the name does
     yield from _unlisted(found, names)
 
 

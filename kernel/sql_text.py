@@ -26,7 +26,7 @@ def refused(text: object) -> Offence | None:
     try:
         size = len(text.encode())
     except UnicodeEncodeError as fault:
-        return Offence("malformed", "", fault.start, "a lone surrogate is no character")
+        return Offence("malformed", "", fault.start, "it is no UTF-8")
     return _too_large() if size > MAX_BYTES else _odd(text)
 
 

@@ -11,16 +11,18 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final, cast
+from typing import Final
 
-from pglast.parser import ParseError, Token, parse_sql_json, scan
+from pglast import parser
 
 from .sql_facts import Offence, shown
+from .strict_json import Json
 
-Parts = Mapping[str, Any]
+Parts = Mapping[str, Json]
 MAX_DEPTH: Final = 300  # nodes: what Python reads at its usual recursion limit
 TOO_DEEP: Final = f"it nests deeper than {MAX_DEPTH} levels"
-_ESCAPED: Final = re.compile(r'u&"', re.IGNORECASE)
+_ESCAPED: Final = re.compile(r'(?<![\w$])u&"', re.IGNORECASE)
+_BEYOND_ASCII: Final = re.compile(r"[^\x00-\x7f]")
 _LOCKS: Final = frozenset({"UPDATE", "SHARE", "NO", "KEY"})
 
 
@@ -37,8 +39,8 @@ def parse(text: str) -> tuple[Statement, ...] | Offence:
     """Return the statements of a text that ``sql_text`` passed, or why there are none."""
     try:
         escaped = _escaped(text)
-        return escaped if escaped is not None else _statements(json.loads(parse_sql_json(text)))
-    except ParseError as fault:
+        return escaped if escaped is not None else _statements(json.loads(parser.parse_sql_json(text)))
+    except parser.ParseError as fault:
         return _unparsed(fault)
     except RecursionError:
         return Offence("oversize", "", None, TOO_DEEP)
@@ -47,16 +49,18 @@ def parse(text: str) -> tuple[Statement, ...] | Offence:
 
 
 def _escaped(text: str) -> Offence | None:
-    """An identifier in escapes is refused and never decoded: readers of the text would not see its name."""
-    if _ESCAPED.search(text) is None:
+    """An identifier in escapes is refused and never decoded: readers of the text would not see its name.
+
+    Tokens tell it from what only looks so in a literal. Beyond ASCII they cost the square of the text, so
+    there it is refused wherever it stands.
+    """
+    looks = _ESCAPED.search(text)
+    if looks is None or (text.isascii() and all(each.name != "UIDENT" for each in parser.scan(text))):
         return None
-    found = next((each for each in scan(text) if each.name == "UIDENT"), None)
-    if found is None:
-        return None
-    return Offence("escaped-name", shown(text[found.start : found.end + 1]), found.start)
+    return Offence("escaped-name", shown(text[looks.start() : looks.end()]), looks.start())
 
 
-def _unparsed(fault: ParseError) -> Offence:
+def _unparsed(fault: parser.ParseError) -> Offence:
     message, at = (*fault.args, None)[:2]
     told = shown(str(message))
     if "stack depth" in told:
@@ -64,66 +68,94 @@ def _unparsed(fault: ParseError) -> Offence:
     return Offence("malformed", "", at if isinstance(at, int) else None, told)
 
 
-def _statements(tree: Any) -> tuple[Statement, ...]:
-    return tuple(
-        Statement(*node(each["stmt"]), at=int(each.get("stmt_location", 0)))
-        for each in cast("list[dict[str, Any]]", tree["stmts"])
-    )
+def _statements(tree: Json) -> tuple[Statement, ...]:
+    held = (each for each in listed(part(tree, "stmts")) if isinstance(each, dict))
+    return tuple(Statement(*node(each.get("stmt")), at=_offset(each.get("stmt_location"))) for each in held)
 
 
-def node(value: Any) -> tuple[str, Parts]:
-    """Return the class and the parts of a node that says its class.
+def _offset(value: Json) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def node(value: Json) -> tuple[str, Parts]:
+    """Return the class and the parts of a node that says its class. Raises: ValueError, for anything else."""
+    if isinstance(value, dict) and len(value) == 1:
+        ((kind, parts),) = value.items()
+        if isinstance(parts, dict):
+            return kind, parts
+    raise ValueError("no node")
+
+
+def nodes(value: Json) -> Iterator[tuple[str, Parts]]:
+    """Yield the nodes of a part that holds one or a list of them; ``{}`` stands for none.
 
     Raises: ValueError, for anything else.
     """
-    if not isinstance(value, dict) or len(cast("dict[str, Any]", value)) != 1:
-        raise ValueError("no node")
-    ((kind, parts),) = cast("dict[str, Any]", value).items()
-    if not isinstance(parts, dict):
-        raise ValueError("no node")
-    return kind, cast("Parts", parts)
-
-
-def nodes(value: Any) -> Iterator[tuple[str, Parts]]:
-    """Yield the nodes of a part that holds one or a list of them; ``{}`` stands for none."""
-    for each in cast("list[Any]", value) if isinstance(value, list) else (value,):
+    for each in listed(value):
         if each != {}:
             yield node(each)
 
 
-def names(value: Any) -> tuple[str, ...]:
-    """Return the parts of a name; ``*`` stands for a star and for anything that is no part of a name."""
-    listed = cast("list[Any]", value if isinstance(value, list) else [])
-    return tuple(_name(each) for each in listed)
+def part(value: Json, name: str) -> Json:
+    """Return a part of a part, nothing where there is none."""
+    return value.get(name) if isinstance(value, dict) else None
 
 
-def _name(value: Any) -> str:
-    held = cast("dict[str, Any]", value).get("String") if isinstance(value, dict) else None
-    text = cast("dict[str, Any]", held).get("sval", "") if isinstance(held, dict) else None
-    return text if isinstance(text, str) else "*"
+def listed(value: Json) -> list[Json]:
+    """Return what a part holds as a list, an absent one as an empty one."""
+    if value is None:
+        return []
+    return value if isinstance(value, list) else [value]
 
 
-def begins(text: str, at: int = 0) -> int:
-    """Return where the first token of a text that parses is, from an offset on, in characters."""
-    return next((each.start for each in _words(text) if each.start >= at), at)
+def text_of(value: Json) -> str:
+    """Return a plain text, an absent one as an empty one."""
+    return value if isinstance(value, str) else ""
 
 
-def locks(text: str) -> int | None:
-    """Return where a text that parses says ``FOR UPDATE`` or the like, in characters."""
-    pairs = pairwise(_words(text))
-    return next((one.start for one, after in pairs if one.name == "FOR" and after.name in _LOCKS), None)
+def names(value: Json) -> tuple[str, ...]:
+    """Return the parts of a name, at least one; ``*`` stands for a star and for what is no part of a name."""
+    return tuple(_name(each) for each in listed(value)) or ("",)
 
 
-def behind_dot(text: str, name: str) -> int | None:
-    """Return where a text that parses has this name behind a dot, in characters."""
-    pairs = pairwise(_words(text))
-    dots = (after for one, after in pairs if one.name == "ASCII_46")
-    return next((each.start for each in dots if _folded(text[each.start : each.end + 1]) == name), None)
+def _name(value: Json) -> str:
+    held = part(value, "String")
+    return text_of(held.get("sval")) if isinstance(held, dict) else "*"
+
+
+class Words:
+    """The tokens of a text that parses, comments left out; places are in characters.
+
+    They are for messages: every character beyond ASCII is read as a letter, which costs less.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        try:
+            found = parser.scan(_BEYOND_ASCII.sub("q", text))
+        except parser.ParseError:
+            found = []
+        self._tokens = [each for each in found if not each.name.endswith("COMMENT")]
+
+    def begins(self, at: int = 0) -> int:
+        """Return where the first token is, from an offset on."""
+        return next((each.start for each in self._tokens if each.start >= at), at)
+
+    def word(self, at: int) -> str:
+        """Return the token that begins at an offset."""
+        found = (each for each in self._tokens if each.start == at)
+        return next((self._text[each.start : each.end + 1] for each in found), "")
+
+    def locks(self) -> int | None:
+        """Return where ``FOR UPDATE`` or the like is."""
+        pairs = pairwise(self._tokens)
+        return next((one.start for one, after in pairs if one.name == "FOR" and after.name in _LOCKS), None)
+
+    def behind_dot(self, name: str) -> int | None:
+        """Return where this name is behind a dot."""
+        dots = (after for one, after in pairwise(self._tokens) if one.name == "ASCII_46")
+        return next((each.start for each in dots if _folded(self.word(each.start)) == name), None)
 
 
 def _folded(word: str) -> str:
     return word[1:-1].replace('""', '"') if word.startswith('"') else word.lower()
-
-
-def _words(text: str) -> list[Token]:
-    return [each for each in scan(text) if not each.name.endswith("COMMENT")]

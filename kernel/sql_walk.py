@@ -6,13 +6,14 @@ Knows no catalogue: whether a name is harmless is decided in ``sql_rules.py``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any, Final, cast
+from collections.abc import Iterable, Iterator
+from typing import Final
 
 from .sql_facts import Offence
 from .sql_found import NOTES, Found, at, unread
 from .sql_grammar import GRAMMAR, NODES, PLAIN
-from .sql_tree import MAX_DEPTH, TOO_DEEP, Parts, Statement, node, nodes
+from .sql_tree import MAX_DEPTH, TOO_DEEP, Parts, Statement, nodes, part, text_of
+from .strict_json import Json
 
 Scope = frozenset[str]  # the names of WITH that a place can see
 
@@ -31,7 +32,7 @@ def walked(statement: Statement) -> Found:
             found.refused.append(Offence("oversize", "", None, TOO_DEEP))
             break
         if kind not in GRAMMAR:
-            _unknown(kind, parts, found)
+            _unknown(kind, parts, found, is_root=depth == 0)
             continue
         try:
             _note(kind, parts, scope, found)
@@ -48,20 +49,24 @@ def _note(kind: str, parts: Parts, scope: Scope, found: Found) -> None:
         note(parts, found)
 
 
-def _unknown(kind: str, parts: Parts, found: Found) -> None:
-    if not kind.endswith("Stmt"):
+def _unknown(kind: str, parts: Parts, found: Found, *, is_root: bool) -> None:
+    if kind == "ParamRef":
+        why = "a parameter such as `$1` has no value here"
+        found.refused.append(Offence("malformed", "", at(parts), why))
+    elif kind.endswith("Stmt"):
+        name = _HUMP.sub("-", kind.removesuffix("Stmt")).lower()
+        found.kinds.append(name)
+        family = "write" if name in _WRITES else "statement"
+        found.refused.append(Offence(family, "", None) if is_root else _inner(family, name, parts))
+    else:
         found.refused.append(unread(kind, parts))
-        return
-    words = _HUMP.sub("-", kind.removesuffix("Stmt")).lower()
-    found.kinds.append(words)
-    family = "write" if words in _WRITES else "statement"
-    found.refused.append(Offence(family, words.replace("-", " ").upper(), _any_place(parts)))
 
 
-def _any_place(parts: Parts) -> int | None:
-    """Return a place in a statement that is not walked."""
+def _inner(family: str, name: str, parts: Parts) -> Offence:
+    """Return the offence of a statement in another: it stands where its relation does."""
     relation = parts.get("relation")
-    return at(cast("Parts", relation)) if isinstance(relation, dict) else at(parts)
+    place = at(relation if isinstance(relation, dict) else parts)
+    return Offence(family, name.replace("-", " ").upper(), place)
 
 
 def _inside(kind: str, parts: Parts, scope: Scope, found: Found) -> Iterator[tuple[str, Parts, Scope]]:
@@ -73,42 +78,39 @@ def _inside(kind: str, parts: Parts, scope: Scope, found: Found) -> Iterator[tup
     for name, value in parts.items():
         held = GRAMMAR[kind].get(name)
         if (kind, name) in _REFUSED:
-            found.refused.append(Offence(_REFUSED[kind, name], "", _into(value)))
+            found.refused.append(Offence(_REFUSED[kind, name], "", at(part(value, "rel"))))
         elif held == PLAIN:
             _check_plain(value)
         elif held == NODES:
             yield from ((*each, inner) for each in nodes(value))
         elif held is not None and isinstance(value, dict):
-            yield held, cast("Parts", value), scope if held == "WithClause" else inner
+            yield held, value, scope if held == "WithClause" else inner
         else:
             raise ValueError(name)
 
 
-def _into(value: Any) -> int | None:
-    """Return where the target of INTO stands."""
-    rel = cast("dict[str, Any]", value).get("rel") if isinstance(value, dict) else None
-    return at(cast("Parts", rel)) if isinstance(rel, dict) else None
-
-
-def _check_plain(value: Any) -> None:
+def _check_plain(value: Json) -> None:
     """A constant is ``{"ival": {"ival": 1}}``: one level, and nothing in it that could be a node."""
-    held = list(cast("dict[str, Any]", value).values()) if isinstance(value, dict) else [value]
+    held = list(value.values()) if isinstance(value, dict) else [value]
     if not all(isinstance(each, (str, int, float)) for each in held):
         raise ValueError("a plain value holds more")
 
 
-def _named(clause: Any) -> Scope:
-    """Return the names that a WITH defines."""
-    listed = cast("Mapping[str, Any]", clause).get("ctes", []) if isinstance(clause, dict) else []
-    return frozenset(str(node(each)[1].get("ctename", "")) for each in cast("list[Any]", listed))
+def _named(clause: Json) -> Scope:
+    return _defined(nodes(part(clause, "ctes")))
+
+
+def _defined(queries: Iterable[tuple[str, Parts]]) -> Scope:
+    """Return the names of some queries of a WITH."""
+    return frozenset(text_of(inner.get("ctename")) for _, inner in queries)
 
 
 def _named_queries(parts: Parts, scope: Scope) -> Iterator[tuple[str, Parts, Scope]]:
     """Yield the queries of a WITH, each with the names it sees: those before it, or all if RECURSIVE."""
     if parts.keys() - GRAMMAR["WithClause"].keys():
         raise ValueError("with")
-    seen = scope | _named(parts) if parts.get("recursive") else scope
-    for each in cast("list[Any]", parts.get("ctes", [])):
-        kind, inner = node(each)
+    listed = list(nodes(parts.get("ctes")))
+    seen = scope | _defined(listed) if parts.get("recursive") else scope
+    for kind, inner in listed:
         yield kind, inner, seen
-        seen |= {str(inner.get("ctename", ""))}
+        seen |= _defined([(kind, inner)])

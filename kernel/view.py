@@ -61,6 +61,10 @@ class View:
         named = table.listed if surface == "mcp" else table.paths if surface == "http" else table.tools
         return named.get(name)
 
+    def holds(self, entry: Entry) -> bool:
+        """Whether the principal sees an entry, as a tool or at its path."""
+        return self.table.tools.get(entry.name) is entry or self.table.paths.get(entry.path) is entry
+
     def grouped(self, group: str, name: str) -> Entry | None:
         """Return the entry of a group's tool; ``None`` for hidden, absent and misplaced alike."""
         return self.table.groups.get(group, _NO_TOOLS).get(name)

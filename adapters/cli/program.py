@@ -37,6 +37,16 @@ def program() -> App:
     for name, told in _POLICY.items():
         policy.command(f"{_HERE}.policy.{_PLACES.get(name, f'{name}:{name}')}", name=name, help=told)
     root.command(policy)
+    db = App(name="db", help="Check what would be sent to a database.")
+    db.command(
+        f"{_HERE}.db.guard:guard", name="guard", help="say whether SQL is one statement that only reads"
+    )
+    root.command(db)
+    token = App(name="token", help="Make tokens for a file of tokens.")
+    token.command(
+        f"{_HERE}.token:new", name="new", help="make a token, and the lines of the file that know it"
+    )
+    root.command(token)
     return root
 
 

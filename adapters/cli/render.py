@@ -32,6 +32,13 @@ class Refused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
+class Lines:
+    """Several documents instead of one: a JSON object a line."""
+
+    rows: Iterable[Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Result:
     """The answer of a command, in both forms."""
 
@@ -48,10 +55,13 @@ def console() -> Console:
 
 def answer(result: Result, *, as_json: bool) -> int:
     """Print a result and return its exit status."""
-    if as_json:
-        print(json.dumps(result.document, indent=2, ensure_ascii=False))
-    else:
+    if not as_json:
         result.show(console())
+    elif isinstance(result.document, Lines):
+        for row in result.document.rows:
+            print(json.dumps(row))
+    else:
+        print(json.dumps(result.document, indent=2, ensure_ascii=False))
     return result.status
 
 

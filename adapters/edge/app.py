@@ -26,6 +26,8 @@ from ...kernel.seal import Seal
 from ...kernel.steps import RequestFacts, SessionFacts
 from ...kernel.tasks import TaskLimits
 from ..http.invoke import HttpServer
+from ..http.openapi import Described
+from ..http.routes import faults as route_faults
 from ..mcp import lint
 from ..mcp.endpoint import About, Instructions, McpServer
 from ..mcp.oauth import OAuth, protected
@@ -174,9 +176,9 @@ def define_app_mcp(
     directory = Path(policies_dir) if policies_dir is not None else None
     seen = policies.fingerprint(directory)
     sources = partial(policies.gather, directory, tuple(grant_sources))
-    secrets_ = _secrets(secret)
-    unusable = (*_misplaced(path), *_unusable(secrets_, page_size, idempotency_store), *unreadable)
-    seal = _seal(secrets_, name)
+    keys = _secrets(secret)
+    unusable = (*_misplaced(path), *_unusable(keys, page_size, idempotency_store), *unreadable)
+    seal = _seal(keys, name)
     kernel = _kernel(declared, unusable, sources(), oauth, seal)
     door = Door(
         frozenset(allowed_hosts),
@@ -198,7 +200,13 @@ def define_app_mcp(
             page_size,
             None if oauth is None else protected(oauth, kernel.catalog, path),
         ),
-        http=HttpServer(kernel, door),
+        http=HttpServer(
+            kernel,
+            door,
+            Described(title or name, version, None if resolve_principal is None else session_cookie),
+            resolve_principal is not None,
+            tuple(each.lower() for each in principal_headers),
+        ),
         path="/" + path.strip("/"),
         resolve_token=_two_arguments(resolve_token),
         on_audit=on_audit,
@@ -223,7 +231,7 @@ def _kernel(
     built = build(declared)
     extra = (*extra, *(() if oauth is None else oauth_faults(oauth, built.catalog)))
     loaded = load(built.catalog, policies.base(), sources, complete=built.complete)
-    wrong = (*built.faults, *lint.faults(built.catalog), *extra)
+    wrong = (*built.faults, *lint.faults(built.catalog), *route_faults(built.catalog), *extra)
     if wrong or loaded.faults:
         raise NotBooted((*wrong, *loaded.faults), Draft(built.catalog, sources, wrong, built.complete))
     warnings = (*lint.warnings(built.catalog), *loaded.warnings)

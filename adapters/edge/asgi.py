@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, MutableMapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from ...kernel.errors import refused
 from ..wire import JSON_TYPE, STREAM_HEADERS, Head, Reply, event, last_event, problem
 from .app import App
-from .reload import When, reloading
-from .route import beyond, mounted, route, shared
-from .run import Clock, Edge, Open, Running, run, utc_now
+from .endpoints import Mounted, chosen, endpoints, opened
+from .reload import When
+from .route import beyond, route, shared
+from .run import Clock, Edge, Running, run, utc_now
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -24,6 +25,7 @@ log: Final = logging.getLogger("nonsuch.asgi")
 
 
 PATIENCE_SECONDS: Final = 0.05
+_NEVER_STARTED: Final = "the lifespan of `%s` never started; serve it with lifespan on"
 _JSON: Final = (b"content-type", JSON_TYPE.encode())
 _STREAM: Final = [(name.encode(), value.encode()) for name, value in STREAM_HEADERS]
 
@@ -32,10 +34,13 @@ class _Gone(Exception):
     """The client left before its body was whole."""
 
 
-def asgi(app: App, clock: Clock = utc_now, *, reload: When | None = None) -> Application:
+def asgi(app: Mounted, clock: Clock = utc_now, *, reload: When | None = None) -> Application:
     """Return an ASGI application: MCP at the app's path, actions at ``/api/...``, the lifespan handled.
 
-    Under a prefix of a FastAPI or Starlette app, which enters the lifespan for it::
+    Several apps are several endpoints, each at its own ``path=``. Besides, the first one has ``/api/...``
+    and the root's well-known document, the others their path-inserted document alone.
+
+    Under a prefix of another application that application enters the lifespan, because no server does::
 
         mcp = asgi(app)
         api = FastAPI(lifespan=mcp.lifespan)
@@ -43,19 +48,19 @@ def asgi(app: App, clock: Clock = utc_now, *, reload: When | None = None) -> App
 
     ``reload="signal"`` reads the policies again on SIGHUP, ``"watch"`` whenever a file of them changes.
 
-    Raises: BootError, when the app has no ``resolve_token``.
+    Raises: BootError, when an app has no ``resolve_token``, or two have one path.
     """
-    mounted(app)
-    return Application(app, clock, reload)
+    return Application(endpoints(app), clock, reload)
 
 
 class Application:
-    """An ASGI application over one app."""
+    """An ASGI application over one app, or over several side by side."""
 
-    def __init__(self, app: App, clock: Clock, reload: When | None) -> None:
-        self._app, self._clock = app, clock
+    def __init__(self, apps: tuple[App, ...], clock: Clock, reload: When | None) -> None:
+        self._apps, self._clock = apps, clock
         self._reload: When | None = reload
-        self._running = Running(app, None, clock) if app.lifespan is None else None
+        plain = (app for app in apps if app.lifespan is None)
+        self._running: Mapping[App, Running] = {app: Running(app, None, clock) for app in plain}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or take part in the lifespan protocol."""
@@ -68,20 +73,23 @@ class Application:
                 await send({"type": "websocket.close", "code": 1000})
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._running is None:
-            log.error("the lifespan of `%s` never started; serve it with lifespan on", self._app.name)
-            return await _send(problem(503, refused("X_INTERNAL")), send)
         head = head_of(scope, self._clock().timestamp())
-        stream = _Stream(receive, send, shared(self._app, head))
-        edge = Edge(self._running, _reader(head, receive), stream)
+        app = chosen(self._apps, head)
+        running = self._running.get(app)
+        if running is None:
+            log.error(_NEVER_STARTED, app.name)
+            return await _send(problem(503, refused("X_INTERNAL")), send)
+        stream = _Stream(receive, send, shared(app, head))
+        edge = Edge(running, _reader(head, receive), stream)
         try:
-            reply = await run(route(self._app, head), edge)
+            reply = await run(route(app, head), edge)
             await stream.finish(reply)
         except _Gone:
             return None
         except asyncio.CancelledError:
             if not stream.left:
                 raise
+            _uncancelled()
         finally:
             stream.close()
             edge.flush()
@@ -89,15 +97,12 @@ class Application:
 
     @asynccontextmanager
     async def lifespan(self, host: object = None) -> AsyncGenerator[None]:
-        """Enter the app's lifespan: for a host that mounts this application, so that no server does."""
-        async with Open(self._app, self._clock) as running, reloading(self._app, self._reload):
-            self._running = running
-            self._app.notify.reopen()
+        """Enter the lifespan of the apps: for a host that mounts this application, so that no server does."""
+        async with opened(self._apps, self._clock, self._reload) as self._running:
             try:
                 yield
             finally:
-                self._running = None
-                self._app.notify.close()
+                self._running = {}
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
@@ -113,18 +118,27 @@ class Application:
         await send({"type": "lifespan.shutdown.complete"})
 
 
+def _uncancelled() -> None:
+    """Take our own cancellation back: who awaits this application may be in the same task."""
+    task = asyncio.current_task()
+    if task is not None:
+        task.uncancel()
+
+
 class _Stream:
     """The answer of one request: whole, or a stream once a message precedes it (``run.Outlet``)."""
 
     def __init__(self, receive: Receive, send: Send, shared: tuple[tuple[str, str], ...] = ()) -> None:
         self._receive, self._send, self._shared = receive, send, shared
-        self._begun = False
+        self._begun = self._ended = False
         self._timer: asyncio.TimerHandle | None = None
         self._watch: asyncio.Task[None] | None = None
         self.left = False
 
     async def write(self, message: bytes) -> None:
-        """Send one message as an event."""
+        """Send one message as an event; what is said once the answer is whole goes nowhere."""
+        if self._ended:
+            return
         if not self._begun:
             self._begun = True
             headers = [*_STREAM, *_raw(self._shared)]
@@ -137,6 +151,7 @@ class _Stream:
 
     async def finish(self, reply: Reply) -> None:
         """Send the answer; in a stream it is the last event."""
+        self._ended = True
         if not self._begun:
             await _send(reply, self._send, self._shared)
             return
@@ -184,6 +199,7 @@ def head_of(scope: Scope, received: float = 0.0) -> Head:
         address=client[0] if client else None,
         scheme=str(scope.get("scheme", "http")),
         received=received,
+        query=bytes(scope.get("query_string", b"")).decode("latin-1"),
     )
 
 
@@ -195,7 +211,8 @@ def _joined(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     headers = dict[str, str]()
     for name, value in pairs:
         key, text = name.decode("latin-1").lower(), value.decode("latin-1")
-        headers[key] = f"{headers[key]}, {text}" if key in headers else text
+        between = "; " if key == "cookie" else ", "  # RFC 9113 8.2.3
+        headers[key] = f"{headers[key]}{between}{text}" if key in headers else text
     return headers
 
 

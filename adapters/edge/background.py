@@ -1,4 +1,4 @@
-"""An app's event loop in a thread of its own: begun when first needed, in the process that needs it.
+"""The event loop of apps in a thread of its own: begun when first needed, in the process that needs it.
 
 Knows neither what is run there nor who asks.
 """
@@ -16,8 +16,9 @@ from typing import Any, Final
 from weakref import WeakSet
 
 from .app import App
-from .reload import When, reloading
-from .run import Clock, Open, Running
+from .endpoints import hush, opened
+from .reload import When
+from .run import Clock, Running
 
 Work = Callable[[Running], Coroutine[Any, Any, None]]
 
@@ -27,24 +28,24 @@ MAX_THREADS: Final = 4_096  # as many plain handlers as their callers have threa
 
 
 class Background:
-    """An app that runs behind callers without an event loop. Its methods may be called from any thread."""
+    """Apps that run behind callers without an event loop. Its methods may be called from any thread."""
 
-    def __init__(self, app: App, clock: Clock, reload: When | None) -> None:
-        self._app, self._clock = app, clock
+    def __init__(self, apps: tuple[App, ...], clock: Clock, reload: When | None) -> None:
+        self._apps, self._clock = apps, clock
         self._reload: When | None = reload
         self._lock = threading.Lock()
         self._life: _Life | None = None
         _all.add(self)
 
-    def begin(self, work: Work) -> None:
-        """Run a piece of work on the loop; the first one enters the app's lifespan.
+    def begin(self, app: App, work: Work) -> None:
+        """Run a piece of work with one of the apps on the loop; the first one enters all lifespans.
 
         Raises: whatever entering the lifespan raises; the next piece of work tries again.
         """
         with self._lock:
             if self._life is None:
-                self._life = _entered(_Life(self._app, self._clock, self._reload))
-            self._life.begin(work)
+                self._life = _entered(_Life(self._apps, self._clock, self._reload))
+            self._life.begin(app, work)
 
     def close(self) -> None:
         """Give what runs a moment to end, cancel the rest, and leave the lifespan; work begins it anew."""
@@ -61,18 +62,18 @@ class Background:
 
 
 class _Life:
-    """One pass through the app's lifespan."""
+    """One pass through the lifespan of the apps."""
 
-    def __init__(self, app: App, clock: Clock, reload: When | None) -> None:
+    def __init__(self, apps: tuple[App, ...], clock: Clock, reload: When | None) -> None:
         self.entered = Future[None]()
-        self._app, self._clock = app, clock
+        self._apps, self._clock = apps, clock
         self._reload: When | None = reload
         self._tasks: set[asyncio.Task[None]] = set()
         self.thread = threading.Thread(target=self._run, name="nonsuch-loop", daemon=True)
 
-    def begin(self, work: Work) -> None:
+    def begin(self, app: App, work: Work) -> None:
         """Start a task from another thread."""
-        self._loop.call_soon_threadsafe(self._start, work)
+        self._loop.call_soon_threadsafe(self._start, app, work)
 
     def end(self) -> None:
         """End all of it, and wait. What was begun before is started before."""
@@ -84,7 +85,7 @@ class _Life:
             asyncio.run(self._main())
         except BaseException as fault:
             if self.entered.done():
-                log.exception("the lifespan of `%s` failed", self._app.name)
+                log.exception("the lifespan of `%s` failed", self._apps[0].name)
             else:
                 self.entered.set_exception(fault)
 
@@ -92,15 +93,14 @@ class _Life:
         """Enter and leave in one task: some context managers insist on it."""
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         self._loop.set_default_executor(ThreadPoolExecutor(MAX_THREADS, "nonsuch-handler"))
-        async with Open(self._app, self._clock) as self._running, reloading(self._app, self._reload):
-            self._app.notify.reopen()
+        async with opened(self._apps, self._clock, self._reload) as self._running:
             self.entered.set_result(None)
             await self._stop.wait()
-            self._app.notify.close()
+            hush(self._apps)
             await self._settle()
 
-    def _start(self, work: Work) -> None:
-        task = self._loop.create_task(work(self._running))
+    def _start(self, app: App, work: Work) -> None:
+        task = self._loop.create_task(work(self._running[app]))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
@@ -27,29 +28,41 @@ from ...kernel.strict_json import Json
 T = TypeVar("T")
 Send = Callable[[bytes], Awaitable[None]]
 MAX_WAITING: Final = 10_000
+MAX_EACH: Final = 1_000  # of one caller's, so that nobody's unanswered questions keep others from asking
 
 
 class Waiting:
     """Questions that wait for their answers, each by an id that nobody guesses. One event loop's own."""
 
     def __init__(self) -> None:
-        self._held: dict[str, tuple[Principal, asyncio.Future[Json]]] = {}
+        self._held: dict[str, tuple[str, asyncio.Future[Json]]] = {}
+        self._count = Counter[str]()
 
     def open(self, who: Principal) -> tuple[str, asyncio.Future[Json]]:
-        """Return the id of a new question of this principal's, and what its answer arrives in."""
-        if len(self._held) >= MAX_WAITING:
+        """Return the id of a new question of this principal's, and what its answer arrives in.
+
+        Raises: ActionError, when too many wait.
+        """
+        owner = owner_key("", who)
+        if len(self._held) >= MAX_WAITING or self._count[owner] >= MAX_EACH:
             raise unasked()
         ident = secrets.token_urlsafe(24)
         future = asyncio.get_running_loop().create_future()
-        self._held[ident] = (who, future)
-        future.add_done_callback(lambda _: self._held.pop(ident, None))
+        self._held[ident] = (owner, future)
+        self._count[owner] += 1
+        future.add_done_callback(lambda _: self._forget(ident))
         return ident, future
+
+    def _forget(self, ident: str) -> None:
+        owner, _ = self._held.pop(ident)
+        self._count[owner] -= 1
+        if not self._count[owner]:
+            del self._count[owner]
 
     def deliver(self, ident: str, who: Principal, answer: Json) -> None:
         """Take an answer, if this principal was asked and nobody answered yet."""
         asked, future = self._held.get(ident, (None, None))
-        same = asked is not None and owner_key("", asked) == owner_key("", who)
-        if same and future is not None and not future.done():
+        if asked == owner_key("", who) and future is not None and not future.done():
             future.set_result(answer)
 
 

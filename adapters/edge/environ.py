@@ -25,6 +25,7 @@ def head_of(environ: WSGIEnvironment, received: float = 0.0) -> Head:
         address=environ.get("REMOTE_ADDR") or None,
         scheme=environ.get("wsgi.url_scheme", "http"),
         received=received,
+        query=environ.get("QUERY_STRING", ""),
     )
 
 

@@ -11,7 +11,7 @@ import contextlib
 import logging
 import signal
 import threading
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final, Literal, assert_never
@@ -69,33 +69,36 @@ def _kept(faults: tuple[Fault, ...]) -> Reloaded:
 
 
 @contextlib.asynccontextmanager
-async def reloading(app: App, when: When | None) -> AsyncGenerator[None]:
+async def reloading(served: App | Sequence[App], when: When | None) -> AsyncGenerator[None]:
     """Reload on SIGHUP (``signal``), or when a file of ``policies_dir`` changes (``watch``)."""
+    apps = (served,) if isinstance(served, App) else tuple(served)
     if when is None:
         yield
     elif when == "signal":
-        with _on_hangup(app):
+        with _on_hangup(apps):
             yield
     elif when == "watch":
-        task = asyncio.create_task(_watch(app))
+        tasks = [asyncio.create_task(_watch(app)) for app in apps]
         try:
             yield
         finally:
-            task.cancel()
+            for task in tasks:
+                task.cancel()
     else:
         assert_never(when)
 
 
 @contextlib.contextmanager
-def _on_hangup(app: App) -> Generator[None]:
-    """Take SIGHUP over while the app is served; a reload runs off the event loop."""
+def _on_hangup(apps: tuple[App, ...]) -> Generator[None]:
+    """Take SIGHUP over while the apps are served; a reload runs off the event loop."""
     loop = asyncio.get_running_loop()
     tasks: set[asyncio.Future[Reloaded]] = set()
 
     def reload() -> None:
-        task = loop.run_in_executor(_aside, reload_policies, app)
-        tasks.add(task)
-        task.add_done_callback(tasks.discard)
+        for app in apps:
+            task = loop.run_in_executor(_aside, reload_policies, app)
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
 
     before = signal.getsignal(signal.SIGHUP)
     loop.add_signal_handler(signal.SIGHUP, reload)

@@ -5,18 +5,11 @@ Knows no server protocol: every door asks here, so that one request has one answ
 
 from __future__ import annotations
 
-from ...kernel.errors import BootError, fault
 from ...kernel.steps import Steps
 from ..http import invoke as http
 from ..mcp import server as mcp
 from ..wire import Head, Reply, cross_origin
 from .app import App
-
-
-def mounted(app: App) -> None:
-    """Raises: BootError, when an app that is to be served over HTTP cannot tell who calls."""
-    if app.resolve_token is None:
-        raise BootError([fault("X_MCP_APP_UNMOUNTED", f"`{app.name}` has no `resolve_token`")])
 
 
 def route(app: App, head: Head) -> Steps[Reply]:
@@ -26,7 +19,7 @@ def route(app: App, head: Head) -> Steps[Reply]:
     Clients look for other documents beside it and below the MCP path, also without one: there is nothing,
     and asking is no failure that would count against their address.
     """
-    if _is_mcp(app, head):
+    if is_mcp(app, head):
         return mcp.serve(app.mcp, head)
     protected = app.mcp.protected
     if protected is not None and protected.serves(head.path, root=True):
@@ -40,7 +33,7 @@ def shared(app: App, head: Head) -> tuple[tuple[str, str], ...]:
     """Return the headers that let a page read the answer; the actions' pages are their host's matter."""
     if "origin" not in head.headers:
         return ()
-    return cross_origin(head) if _is_mcp(app, head) and app.mcp.door.refuses(head) is None else ()
+    return cross_origin(head) if is_mcp(app, head) and app.mcp.door.refuses(head) is None else ()
 
 
 def beyond(announced: str, limit: int) -> bool:
@@ -48,6 +41,6 @@ def beyond(announced: str, limit: int) -> bool:
     return announced.isdecimal() and (len(announced) > 18 or int(announced) > limit)
 
 
-def _is_mcp(app: App, head: Head) -> bool:
+def is_mcp(app: App, head: Head) -> bool:
     """An app whose path is `/` is asked for without one where it is mounted under a prefix."""
     return head.path.removesuffix("/") == app.path.removesuffix("/")

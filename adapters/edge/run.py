@@ -11,7 +11,7 @@ import inspect
 import logging
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from concurrent.futures import Executor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -68,6 +68,7 @@ log: Final = logging.getLogger("nonsuch.run")
 Clock = Callable[[], datetime]
 Read = Callable[[int], Awaitable[bytes | None]]
 KEEP_ALIVE_SECONDS: Final = 15
+MAX_TALKING: Final = 1_024  # threads of plain handlers that can wait for their clients; made when needed
 
 
 def utc_now() -> datetime:
@@ -85,12 +86,14 @@ class Running:
     waiting: Waiting = field(default_factory=Waiting)
     works: Works = field(init=False)
     replays: IdempotencyBook = field(init=False)
+    talking: ThreadPoolExecutor = field(init=False)
 
     def __post_init__(self) -> None:
         replays = IdempotencyBook(self.app.idempotency_store, self.app.idempotency_seconds, self.clock)
         object.__setattr__(self, "replays", replays)
         book = TaskBook(self.app.task_store, self.app.tasks, self.clock)
         object.__setattr__(self, "works", Works(book))
+        object.__setattr__(self, "talking", ThreadPoolExecutor(MAX_TALKING, "nonsuch-talking"))
 
     async def invoke(
         self, principal: Principal, name: str, arguments: Mapping[str, Json], surface: Surface = "agent"
@@ -180,7 +183,7 @@ class Edge:
                 await self.outlet.write(step.message)
                 return _DONE
             case Watch() if self.outlet is not None:
-                return Returned(await self._watched(step, self.outlet))
+                return await self._watched(step, self.outlet)
             case Deliver():
                 self.running.waiting.deliver(step.ident, step.principal, step.answer)
                 return _DONE
@@ -191,7 +194,9 @@ class Edge:
         """Ask the rate store; whatever it raises refuses the request."""
         try:
             return Returned(await self.running.app.rate_store.take(step.key, step.rate, step.count))
-        except Exception as fault:  # noqa: BLE001  (a store of the application's can raise anything)
+        except BaseException as fault:  # a store of the application's can raise anything
+            if _stops_us(fault):
+                raise
             log.error("the rate store raised %s", type(fault).__name__)
             return Raised(fault)
 
@@ -232,7 +237,7 @@ class Edge:
         labour = Labour(perform, settle, own.flush)
         return await self.running.works.launch(step, labour, self._client(step.permit))
 
-    async def _watched(self, step: Watch, outlet: Outlet) -> Change | None:
+    async def _watched(self, step: Watch, outlet: Outlet) -> Answer:
         """Wait for a change, or until the next sign of life, which comes as often whatever changes between.
 
         A listener is told of that too, as of a change of nothing, to see whether it may still listen.
@@ -242,15 +247,15 @@ class Edge:
         if self.rests_at == 0:
             self.rests_at = loop.time() + KEEP_ALIVE_SECONDS
         seconds = max(self.rests_at - loop.time(), 0)
-        if step.tasks:
-            found = await self.running.works.watch(step, changes, seconds)
-        else:
-            found = await changes.wait(step.count, seconds)
-        if found is not None or changes.closed:
-            return found
+        works = self.running.works
+        answer = await _kept(
+            works.watch(step, changes, seconds) if step.tasks else changes.wait(step.count, seconds)
+        )
+        if isinstance(answer, Raised) or answer.value is not None or changes.closed:
+            return answer
         self.rests_at += KEEP_ALIVE_SECONDS
         await outlet.rest()
-        return Change(step.count, frozenset())
+        return Returned(Change(step.count, frozenset()))
 
     async def _apply(self, handler: Handler, given: object, context: Context[Any]) -> Answer:
         arguments = [given if each == "input" else context for each in handler.takes]
@@ -260,7 +265,8 @@ class Edge:
             else:
                 call = partial(_called, handler.function, arguments)
                 run_in_copy = contextvars.copy_context().run
-                value = await asyncio.get_running_loop().run_in_executor(self.threads, run_in_copy, call)
+                threads = self._threads(context)
+                value = await asyncio.get_running_loop().run_in_executor(threads, run_in_copy, call)
                 value = await value if inspect.isawaitable(value) else value
         except (ActionError, RoundEnded, Incapable) as fault:
             return Raised(fault)
@@ -270,6 +276,11 @@ class Edge:
             _complain(handler.function, fault)
             return Raised(fault if isinstance(fault, Exception) else RuntimeError("not an Exception"))
         return Returned(value)
+
+    def _threads(self, context: Context[Any]) -> Executor | None:
+        """Return where a plain function runs: what may wait for a client keeps no thread from the others."""
+        talks = self.threads is None and context.client is not NOBODY
+        return self.running.talking if talks else self.threads
 
     async def _resolve(self, resolver: Callable[..., object] | None, *given: object) -> Answer:
         if resolver is None:
@@ -289,7 +300,9 @@ async def _kept(work: Awaitable[object]) -> Answer:
     """Whatever a store raises is told as no more than that."""
     try:
         return Returned(await work)
-    except Exception as fault:  # noqa: BLE001  (a driver's, of any kind)
+    except BaseException as fault:  # a driver's, of any kind
+        if _stops_us(fault):
+            raise
         log.error("a store of this app raised %s", type(fault).__name__)
         return Raised(fault)
 
@@ -310,11 +323,11 @@ def _stops_us(fault: BaseException) -> bool:
 
 
 def _called(function: Callable[..., Any], arguments: list[object]) -> Any:
-    """Call a plain function; a StopIteration cannot cross a future, and would leave its caller waiting."""
+    """Call a plain function; what steers generators cannot cross a future: its caller would wait or break."""
     try:
         return function(*arguments)
-    except StopIteration as fault:
-        raise RuntimeError("the handler raised StopIteration") from fault
+    except (StopIteration, GeneratorExit) as fault:
+        raise RuntimeError(f"the handler raised {type(fault).__name__}") from fault
 
 
 async def run(steps: Steps[T], edge: Edge) -> T:
@@ -376,6 +389,7 @@ class Open(AbstractAsyncContextManager[Running]):
     ) -> bool | None:
         if self._running is not None:
             await self._running.works.close()
+            self._running.talking.shutdown(wait=False, cancel_futures=True)
         await self._app.idempotency_store.close()
         if isinstance(self._app.rate_store, Closable):
             await self._app.rate_store.close()

@@ -109,14 +109,14 @@ class Served:
 
 @dataclass(slots=True, eq=False)
 class _Outlet:
-    """Where the messages of one request go; nowhere once it was cancelled (``run.Outlet``)."""
+    """Where the messages of one request go; nowhere once it was answered or cancelled (``run.Outlet``)."""
 
     pipes: Pipes
-    cancelled: bool = False
+    over: bool = False
 
     async def write(self, message: bytes) -> None:
         """Send one message."""
-        if self.cancelled:
+        if self.over:
             await asyncio.sleep(0)  # leaves a turn to others
             return
         await self.pipes.send(one_line(message))
@@ -205,7 +205,7 @@ class _Talk:
         held = self.requests.get((type(ident), ident)) if isinstance(ident, (str, int)) else None
         if held is not None:
             task, outlet = held
-            outlet.cancelled = True
+            outlet.over = True
             task.cancel()
 
     async def _answer(self, head: Head, message: _Received, outlet: _Outlet) -> None:
@@ -219,6 +219,7 @@ class _Talk:
             log.exception("a message could not be answered")
             await outlet.write(_internal(head, message, self.running.app).body)
         finally:
+            outlet.over = True
             edge.flush()
 
     async def _follow(self) -> None:

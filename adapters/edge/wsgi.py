@@ -19,15 +19,19 @@ from ...kernel.errors import refused
 from ..wire import STREAM_HEADERS, Head, Reply, event, last_event, problem
 from .app import App
 from .background import Background
+from .endpoints import Mounted, chosen, endpoints
 from .environ import body_of, head_of
-from .route import mounted, route, shared
+from .route import route, shared
 from .run import Clock, Edge, Running, run, utc_now
 
 log: Final = logging.getLogger("nonsuch.wsgi")
 
 
-def wsgi(app: App, clock: Clock = utc_now, *, reload: Literal["watch"] | None = None) -> Wsgi:
+def wsgi(app: Mounted, clock: Clock = utc_now, *, reload: Literal["watch"] | None = None) -> Wsgi:
     """Return a WSGI application: MCP at the app's path, actions at ``/api/...``, the lifespan handled.
+
+    Several apps are several endpoints, each at its own ``path=``. Besides, the first one has ``/api/...``
+    and the root's well-known document, the others their path-inserted document alone.
 
     Under a prefix of a Flask or Django app (SCRIPT_NAME is taken off)::
 
@@ -43,27 +47,27 @@ def wsgi(app: App, clock: Clock = utc_now, *, reload: Literal["watch"] | None = 
     underscores in front (nginx and gunicorn do) where that matters to another reader of them. A server
     notices that a client left when it sends: a stream sends a comment every 15 seconds.
 
-    Raises: BootError, when the app has no ``resolve_token``.
+    Raises: BootError, when an app has no ``resolve_token``, or two have one path.
     """
-    mounted(app)
-    return Wsgi(app, clock, reload)
+    return Wsgi(endpoints(app), clock, reload)
 
 
 class Wsgi:
-    """A WSGI application over one app."""
+    """A WSGI application over one app, or over several side by side."""
 
-    def __init__(self, app: App, clock: Clock, reload: Literal["watch"] | None) -> None:
-        self._app, self._clock = app, clock
-        self._background = Background(app, clock, reload)
+    def __init__(self, apps: tuple[App, ...], clock: Clock, reload: Literal["watch"] | None) -> None:
+        self._apps, self._clock = apps, clock
+        self._background = Background(apps, clock, reload)
 
     def __call__(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         """Answer one request (PEP 3333)."""
         head = head_of(environ, self._clock().timestamp())
-        visit = _Visit(environ, head, shared(self._app, head))
+        app = chosen(self._apps, head)
+        visit = _Visit(environ, head, shared(app, head))
         try:
-            self._background.begin(visit.answered)
+            self._background.begin(app, visit.answered)
         except Exception as fault:  # noqa: BLE001  (application code: whatever the lifespan raises, 503)
-            log.error("the lifespan of `%s` did not start: %s", self._app.name, type(fault).__name__)
+            log.error("the lifespan of `%s` did not start: %s", app.name, type(fault).__name__)
             reply = problem(503, refused("X_INTERNAL"))
             _start(reply, (), start_response)
             return [b"" if head.method == "HEAD" else reply.body]

@@ -1,31 +1,21 @@
-"""POST /api/<path>: the same actions for people and services, through the same gates.
+"""``/api/<path>``: the same actions for people and services, through the same gates.
 
-A hidden action's path is an unknown path. Knows no framework and no socket.
+A hidden action's path is an unknown path, whatever the method. Knows no framework and no socket.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final, assert_never
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
 
 from ...kernel.audit import limited_call
+from ...kernel.catalog import Entry
 from ...kernel.errors import Refusal, refusal, refused
 from ...kernel.gates import Kernel
-from ...kernel.model import (
-    Begun,
-    Call,
-    Failed,
-    Hidden,
-    InputRequired,
-    InvalidArguments,
-    Ok,
-    Outcome,
-    PolicyDenied,
-    PolicyError,
-    ScopeDenied,
-    Unfit,
-)
-from ...kernel.steps import Audit, ReadBody, Returned, Steps
+from ...kernel.model import Begun, Call, Failed, Hidden, InputRequired, Ok, Outcome, ScopeDenied, Unfit
+from ...kernel.steps import Audit, ReadBody, ResolvePrincipal, Returned, Steps
 from ...kernel.strict_json import Json, JsonRefused, loads
 from ...kernel.view import View
 from ..meters import class_of, metered
@@ -40,17 +30,38 @@ from ..wire import (
     media_type,
     problem,
 )
+from . import flat, openapi
+from .openapi import Described
+from .routes import DOCUMENT, OPENAPI, WITH_BODY, Route, routes_of
+from .session import session_of
+from .status import STATUS, status_of
 
-_FAILURES: Final = {"X_NOT_FOUND": 404, "X_INTERNAL": 500, "X_OUTPUT_INVALID": 500}
+PREFIX: Final = "/api/"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HttpServer:
-    """The HTTP surface of one kernel, under a path prefix that ends with a slash."""
+    """The HTTP surface of one kernel, under a path prefix that ends with a slash.
+
+    ``sessions``: a request without a token is asked about too; ``headers`` are those that it may show.
+    """
 
     kernel: Kernel
     door: Door
-    prefix: str = "/api/"
+    described: Described = field(default_factory=Described)
+    sessions: bool = False
+    headers: tuple[str, ...] = ()
+    prefix: str = PREFIX
+    routes: Mapping[Entry, Route] = field(init=False)
+    documents: openapi.Documents = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "routes", routes_of(self.kernel.catalog))
+        object.__setattr__(self, "documents", openapi.Documents(self.described, self.prefix, self.routes))
+
+    def session(self, head: Head) -> ResolvePrincipal | None:
+        """Return what to ask about a request without a token, if anybody can be asked."""
+        return session_of(head, self.headers) if self.sessions else None
 
 
 def nothing(server: HttpServer, head: Head) -> Steps[Reply]:
@@ -61,93 +72,165 @@ def nothing(server: HttpServer, head: Head) -> Steps[Reply]:
 
 
 def serve(server: HttpServer, head: Head) -> Steps[Reply]:
-    """Answer one request.
+    """Answer one request. What a GET answers is for its caller alone, and a cookie does not say so."""
+    reply = yield from _served(server, head)
+    if head.method not in ("GET", "HEAD"):
+        return reply
+    return Reply(reply.status, reply.body, (*reply.headers, ("cache-control", "no-store")), reply.media)
 
-    1. Host and Origin  2. authentication  3. the rate  4. body and JSON  5. the kernel's gates.
+
+def _served(server: HttpServer, head: Head) -> Steps[Reply]:
+    """Answer one request, step by step.
+
+    1. Host and Origin  2. authentication  3. the rate  4. body and JSON  5. method  6. the kernel's gates.
     What is refused before 5 is refused for every path outside the caller's view alike, so that none shows.
     """
     refusing = server.door.refuses(head)  # 1
     if refusing is not None:
         return problem(403, refusing)
-    who = yield from authenticate(head, server.door, agents_only=False)  # 2
+    who = yield from authenticate(head, server.door, agents_only=False, session=server.session(head))  # 2
     if isinstance(who, Unauthenticated):
         return problem(who.status, who.refusal, who.headers())
-    path = head.path.removeprefix(server.prefix) if head.path.startswith(server.prefix) else None
-    view = server.kernel.view_for(who)
-    held = yield from _limited(server, head, view, path)  # 3
+    asked = _asked(server, head, server.kernel.view_for(who))
+    held = yield from _limited(asked)  # 3
     if held is not None:
         return held
-    if head.method != "POST" or path is None:
+    if not asked.inside:
         return _unknown(server)
-    arguments = yield from _arguments(server, head)  # 4
-    if isinstance(arguments, Reply):
-        return arguments
-    return (yield from _invoke(server, view, path, arguments))  # 5
+    sent = yield from _sent(server, head)  # 4
+    if isinstance(sent, Reply):
+        return sent
+    return (yield from _answered(asked, sent))
 
 
-def _limited(server: HttpServer, head: Head, view: View, path: str | None) -> Steps[Reply | None]:
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """One request of a known caller, and what the caller sees at its path.
+
+    ``inside``: the path is one of ours, so that something could be there.
+    """
+
+    server: HttpServer
+    head: Head
+    view: View
+    inside: bool
+    path: str
+    entry: Entry | None
+    route: Route | None
+
+    @property
+    def runs(self) -> bool:
+        """Whether the caller sees something here that this method runs."""
+        return self.route is not None and self.route.answers(self.head.method)
+
+
+def _asked(server: HttpServer, head: Head, view: View) -> _Asked:
+    inside = head.path.startswith(server.prefix)
+    path = head.path.removeprefix(server.prefix) if inside else head.path
+    if inside and path == OPENAPI:
+        return _Asked(server, head, view, inside, path, None, DOCUMENT)
+    entry = view.find(path, "http") if inside else None
+    return _Asked(server, head, view, inside, path, entry, None if entry is None else server.routes[entry])
+
+
+def _limited(asked: _Asked) -> Steps[Reply | None]:
     """Count a request, and return its refusal if it must not pass; whatever runs nothing is a write."""
-    entry = view.find(path, "http") if path is not None and head.method == "POST" else None
-    held = yield from metered(server.door, class_of(entry), view.principal)
+    door, entry = asked.server.door, asked.entry if asked.runs else None
+    kind = "read" if asked.runs and entry is None else class_of(entry)
+    held = yield from metered(door, kind, asked.view.principal)
     if held is None:
         return None
-    name = entry.name if entry is not None else head.path if path is None else path
-    yield Audit(limited_call(view.principal, name, "http", held.code, seen=entry is not None))
-    return problem(held.status, refused(held.code, server.door.audience), held.headers)
+    name = asked.path if asked.entry is None else asked.entry.name
+    seen = asked.entry is not None
+    yield Audit(limited_call(asked.view.principal, name, "http", held.code, seen=seen))
+    return problem(held.status, refused(held.code, door.audience), held.headers)
 
 
-def _arguments(server: HttpServer, head: Head) -> Steps[dict[str, Json] | Reply]:
+def _sent(server: HttpServer, head: Head) -> Steps[dict[str, Json] | Reply]:
+    """Return the object in the body of a method that has one; the others have their query string."""
+    if head.method not in WITH_BODY:
+        return {}
+    audience = server.door.audience
     if media_type(head) != JSON_TYPE or head.headers.get("content-encoding", "identity") != "identity":
-        return problem(415, _json(server, f"the body must be uncompressed {JSON_TYPE}"))
-    limit = server.door.body_limit
-    body = yield ReadBody(limit)
+        return _refused(server, "X_MEDIA_TYPE_UNSUPPORTED", f"the body must be uncompressed {JSON_TYPE}")
+    if head.query:
+        cause = f"the arguments of a {head.method} come in its body, and none in the query string"
+        return _refused(server, "X_INPUT_INVALID", cause)
+    body = yield ReadBody(server.door.body_limit)
     if not isinstance(body, Returned) or not isinstance(body.value, bytes):
-        return problem(413, refused("X_MCP_BODY_TOO_LARGE", server.door.audience))
+        return problem(STATUS["X_MCP_BODY_TOO_LARGE"], refused("X_MCP_BODY_TOO_LARGE", audience))
     try:
         value = loads(body.value, server.door.limits)
     except JsonRefused as fault:
-        return problem(400, _json(server, str(fault)))
-    return value if isinstance(value, dict) else problem(400, _json(server, "the body is not a JSON object"))
+        return _refused(server, "X_JSON_INVALID", str(fault))
+    return value if isinstance(value, dict) else _refused(server, "X_JSON_INVALID", _NO_OBJECT)
 
 
-def _json(server: HttpServer, cause: str) -> Refusal:
-    return Refusal("X_JSON_INVALID", cause, refused("X_JSON_INVALID", server.door.audience).fix)
+_NO_OBJECT: Final = "the body is not a JSON object"
 
 
-def _invoke(server: HttpServer, view: View, path: str, arguments: dict[str, Json]) -> Steps[Reply]:
-    outcome = yield from server.kernel.invoke(view, Call(path, arguments, "http"))
-    entry = view.find(path, "http")
-    return _reply(server, entry.name if entry is not None else "", outcome)
+def _answered(asked: _Asked, sent: dict[str, Json]) -> Steps[Reply]:
+    server, head, route = asked.server, asked.head, asked.route
+    if route is not None and not route.answers(head.method):  # 5
+        if head.method == "OPTIONS":
+            return Reply(204, headers=(route.allow,))
+        told = refused("X_METHOD_NOT_ALLOWED", server.door.audience)
+        return problem(STATUS["X_METHOD_NOT_ALLOWED"], told, (route.allow,))
+    if route is DOCUMENT:
+        return Reply(200, server.documents.of(asked.view.table))
+    flat_keys = route is not None and head.method not in WITH_BODY
+    arguments = flat.arguments(head.query, route.shapes) if route is not None and flat_keys else sent
+    call = Call(asked.path, arguments, "http", key=key_of(head))
+    outcome = yield from server.kernel.invoke(asked.view, call)  # 6
+    return reply_to(server, "" if asked.entry is None else asked.entry.name, outcome)
 
 
-def _reply(server: HttpServer, name: str, outcome: Outcome) -> Reply:
+_BARE: Final = re.compile(r"[!#-+\--:<-\[\]-~]+")  # visible, and none of `"` `,` `;` `\`
+_QUOTED: Final = re.compile(r'"((?:[ !#-\[\]-~]|\\["\\])*)"')
+
+
+def key_of(head: Head) -> str | None:
+    """Return the idempotency key of a request: a string (RFC 9651 3.3.3), or bare as many clients send it.
+
+    What is neither, as a header that comes twice, is the empty key, which no action takes.
+    """
+    said = head.headers.get("idempotency-key")
+    if said is None:
+        return None
+    said = said.strip(" \t")
+    quoted = _QUOTED.fullmatch(said)
+    if quoted is not None:
+        return re.sub(r"\\(.)", r"\1", quoted[1])
+    return said if _BARE.fullmatch(said) else ""
+
+
+def reply_to(server: HttpServer, name: str, outcome: Outcome) -> Reply:
+    """Return the answer to how a call ended; ``name`` is the action's, where the caller sees one."""
     match outcome:
         case Ok(json):
-            return Reply(200, json)
+            return Reply(status_of(outcome), json)
         case Hidden():
             return _unknown(server)
-        case ScopeDenied(scope):
-            told = refusal(outcome, name, server.door.audience)
-            return problem(403, told, (challenge({"error": "insufficient_scope", "scope": scope}),))
         case InputRequired() | Begun() | Unfit():  # nobody to ask over HTTP, and no line that could say so
-            return problem(500, refused("X_INTERNAL", server.door.audience))
-        case InvalidArguments() | PolicyDenied() | PolicyError() | Failed():
-            return problem(_status(outcome), refusal(outcome, name, server.door.audience))
+            return problem(status_of(outcome), refused("X_INTERNAL", server.door.audience))
         case _:
-            assert_never(outcome)
+            told = refusal(outcome, name, server.door.audience)
+            return problem(status_of(outcome), told, _headers(outcome))
 
 
-def _status(outcome: InvalidArguments | PolicyDenied | PolicyError | Failed) -> int:
+def _headers(outcome: Outcome) -> tuple[tuple[str, str], ...]:
     match outcome:
-        case PolicyDenied() | PolicyError():
-            return 403
-        case InvalidArguments():
-            return 422
-        case Failed(code):
-            return _FAILURES.get(code, 409)
+        case ScopeDenied(scope):
+            return (challenge({"error": "insufficient_scope", "scope": scope}),)
+        case Failed("X_IDEMPOTENCY_IN_PROGRESS" | "X_IDEMPOTENCY_STORE_FAILED"):
+            return (("retry-after", "1"),)  # RFC 9110 10.2.3
         case _:
-            assert_never(outcome)
+            return ()
+
+
+def _refused(server: HttpServer, code: str, cause: str) -> Reply:
+    return problem(STATUS[code], Refusal(code, cause, refused(code, server.door.audience).fix))
 
 
 def _unknown(server: HttpServer) -> Reply:
-    return problem(404, refused("X_ROUTE_NOT_FOUND", server.door.audience))
+    return problem(STATUS["X_ROUTE_NOT_FOUND"], refused("X_ROUTE_NOT_FOUND", server.door.audience))

@@ -45,7 +45,7 @@ def after(known: Connection, message: Message) -> Connection:
 def follow(server: McpServer, who: Principal, known: Callable[[], Connection]) -> Steps[None]:
     """Tell what changed: a list when its caller is served another one, a resource that is subscribed to.
 
-    A URI that the caller does not see is never told, whatever was subscribed (as in ``listen``).
+    A URI that the caller may not read is never told, whatever was subscribed (as in ``listen``).
     """
     seen = yield from changed(0, {})
     lists = lists_of(server, server.kernel.view_for(who))
@@ -59,6 +59,6 @@ def follow(server: McpServer, who: Principal, known: Callable[[], Connection]) -
             if lists[name] != fresh[name]:
                 yield Write(notification(method, {}))
         for uri in sorted(known().uris & change.uris):
-            if view.resource(uri) is not None:
+            if (yield from server.kernel.readable(view, uri)):
                 yield Write(notification("notifications/resources/updated", {"uri": uri}))
         lists, seen = fresh, change

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
+from hashlib import sha256
 from typing import Final, Literal, cast
 
 from pydantic_core import to_json
@@ -12,6 +13,7 @@ from ...kernel.boot import Declarations, build
 from ...kernel.catalog import Entry
 from ...kernel.declare import Action, Icon, Registry
 from ...kernel.errors import BootError, fault
+from ...kernel.idempotency import advertised
 from ...kernel.meta import TOOLS, resources_of
 from ...kernel.meta_text import render_catalog
 from ...kernel.view import Table
@@ -52,7 +54,7 @@ def tool_from(action: Action, name: str | None = None) -> Entry:
 def tool_list_entry(entry: Entry) -> dict[str, object]:
     """Return the ``tools/list`` member of an entry; what it lacks is left out, never null."""
     described = _named(entry)
-    described["inputSchema"] = entry.input.document
+    described["inputSchema"] = advertised(entry)
     if entry.output.document is not None:
         described["outputSchema"] = entry.output.document
     return {**described, "annotations": hints(entry), **_pictures(entry.icons)}
@@ -125,12 +127,17 @@ class Listing:
         self._constant = dict(constant)
         self._entry = lru_cache(None)(_encoded)
         self.whole = lru_cache(LISTINGS)(self._whole)
+        self.digest = lru_cache(LISTINGS)(self._digest)
         self.members = lru_cache(LISTINGS)(self._members)
         self.catalog = lru_cache(LISTINGS)(_catalog)
 
     def _whole(self, table: Table, kind: Listed) -> bytes:
         """Return the JSON array of one list, in the order of names: what is hidden cannot show in it."""
         return array(self.members(table, kind).values())
+
+    def _digest(self, table: Table, kind: Listed) -> bytes:
+        """Return what tells one list from another: many listeners compare theirs at every change."""
+        return sha256(self.whole(table, kind)).digest()
 
     def _members(self, table: Table, kind: Listed) -> Mapping[str, bytes]:
         """Return the encoded members of one list by what sorts them."""

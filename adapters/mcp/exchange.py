@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from typing import Final, cast
 
@@ -80,11 +81,11 @@ class Exchange:
         token = _meta(self._message).get("progressToken")
         if not self._streams or isinstance(token, bool) or not isinstance(token, (str, int)):
             return None
-        if said.done <= self._done:
+        if not self._done < said.done < math.inf:  # what is no number is no step on
             return None
         self._done = said.done
         params: dict[str, Json] = {"progressToken": token, "progress": said.done}
-        if said.total is not None:
+        if said.total is not None and math.isfinite(said.total):
             params["total"] = said.total
         if said.message is not None:
             params["message"] = said.message
@@ -125,7 +126,7 @@ class Exchange:
         params = asked.get("params")
         if isinstance(ask, ElicitUrl) and isinstance(params, dict):
             params["elicitationId"] = ident  # of 2025-11-25 alone
-        return to_json({"jsonrpc": "2.0", "id": ident, **asked})
+        return to_json({"jsonrpc": "2.0", "id": ident, **asked}, inf_nan_mode="null")
 
     def answered(self, key: str, ask: Ask) -> Given | None:
         """Return this round's answer under a key."""

@@ -45,12 +45,24 @@ def initialize(request: Request) -> bytes:
 
 
 def _instructions(request: Request) -> dict[str, Json]:
-    """A function of the caller's view; one that raises or answers blank sends none."""
+    """A function of the caller's view; one that raises, or answers what says nothing, sends none."""
     text = request.server.instructions
     if callable(text):
         try:
             text = text(request.view())
-        except Exception as fault:  # noqa: BLE001  (application code: any fault of it sends none)
+        except KeyboardInterrupt:
+            raise
+        except BaseException as fault:  # noqa: BLE001  (application code: any fault of it sends none)
             log.error("instructions failed: %s", type(fault).__name__)
             return {}
-    return {"instructions": text} if isinstance(text, str) and text.strip() else {}
+    return {"instructions": text} if isinstance(text, str) and text.strip() and _sendable(text) else {}
+
+
+def _sendable(text: str) -> bool:
+    """Whether a text can be sent: half a surrogate pair cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        log.error("instructions failed: they hold half a surrogate pair")
+        return False
+    return True

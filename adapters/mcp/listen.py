@@ -1,14 +1,14 @@
 """``subscriptions/listen``: one stream of what changed for its caller, until either side leaves.
 
 Whether a list changed is found by comparing what this caller is served, never by what was touched: a
-change of what is hidden from it is none (MCP 2026-07-28, basic/patterns/subscriptions).
+change of what is hidden from it is none (MCP 2026-07-28, basic/patterns/subscriptions). An update of a
+resource is told to whom a reading would be permitted at that moment.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Final, cast
 
 from pydantic_core import to_json
@@ -77,8 +77,9 @@ def listen(request: Request) -> Steps[Reply]:
         fresh = lists_of(request.server, view) if change.count != seen.count else lists
         for message in _differing(request.id, wanted, lists, fresh):
             yield Write(message)
-        for message in _updated(request.id, wanted, view, change):
-            yield Write(message)
+        for uri in wanted.uris:
+            if uri in change.uris and (yield from request.server.kernel.readable(view, uri)):
+                yield Write(_told(request.id, "notifications/resources/updated", {"uri": uri}))
         moved = yield from tasks.followed(request, view, change.tasks)
         yield from _told_tasks(request, moved)
         lists, seen = fresh, change
@@ -132,7 +133,7 @@ def _wanted(held: Json) -> Wanted | None:
 def lists_of(server: McpServer, view: View) -> Lists:
     """Return what stands for each list that a caller is served."""
     return {
-        name: sha256(b"".join(server.listing.whole(view.table, kind) for kind in kinds)).digest()
+        name: b"".join(server.listing.digest(view.table, kind) for kind in kinds)
         for name, (_, kinds) in LISTS.items()
     }
 
@@ -141,12 +142,6 @@ def _differing(ident: Id, wanted: Wanted, before: Lists, after: Lists) -> Iterat
     for name in wanted.lists:
         if before[name] != after[name]:
             yield _told(ident, LISTS[name][0], {})
-
-
-def _updated(ident: Id, wanted: Wanted, view: View, change: Change) -> Iterator[bytes]:
-    for uri in wanted.uris:
-        if uri in change.uris and view.resource(uri) is not None:
-            yield _told(ident, "notifications/resources/updated", {"uri": uri})
 
 
 def _told(ident: Id, method: str, params: dict[str, Json]) -> bytes:

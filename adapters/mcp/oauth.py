@@ -55,10 +55,10 @@ def faults(declared: OAuth, catalog: Catalog) -> Iterator[Fault]:
     if not declared.authorization_servers:
         yield _invalid("no authorization server is named")
     for issuer in declared.authorization_servers:
-        if not _secure(issuer) or urlsplit(issuer).query or urlsplit(issuer).fragment:
+        if not secure(issuer) or urlsplit(issuer).query or urlsplit(issuer).fragment:
             yield _invalid(f"the issuer `{issuer[:120]}` is no https address")
     if declared.resource is not None and (
-        not _secure(declared.resource) or urlsplit(declared.resource).fragment
+        not secure(declared.resource) or urlsplit(declared.resource).fragment
     ):
         yield _invalid(f"the resource `{declared.resource[:120]}` is no https address")
     for scope in declared.scopes_supported or ():
@@ -70,7 +70,7 @@ def _invalid(cause: str) -> Fault:
     return fault("X_MCP_OAUTH_INVALID", cause)
 
 
-def _secure(url: str) -> bool:
+def secure(url: str) -> bool:
     """Whether an address is https, or http on this machine (RFC 9728 1.2; OAuth 2.1 1.5)."""
     try:
         parts = urlsplit(url)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
+from typing import Final
+
 from pydantic_core import to_json
 
 from ...kernel.model import InputRequired
-from ...kernel.schema import SchemaRefused
 from ...kernel.strict_json import Json
 from ..wire import Reply
 from . import asking
@@ -13,6 +15,8 @@ from .endpoint import Request
 from .envelope import result
 from .exchange import Exchange
 from .refusals import internal
+
+log: Final = logging.getLogger("nonsuch.mcp")
 
 
 def another(request: Request, line: Exchange, outcome: InputRequired) -> Reply:
@@ -24,7 +28,8 @@ def another(request: Request, line: Exchange, outcome: InputRequired) -> Reply:
             body["inputRequests"] = asks
         if outcome.state is not None or not asks:
             body["requestState"] = line.suspend(request.server.seal, outcome.state)
-        encoded = to_json(body)
-    except (SchemaRefused, ValueError):  # a form that is none, a state that is no JSON: the application's bug
+        encoded = to_json(body, inf_nan_mode="null")
+    except Exception as fault:  # noqa: BLE001  (a form that is none, a state that is no JSON: of the app's making)
+        log.error("a question to the client cannot be asked: %s", type(fault).__name__)
         return internal(request)
     return result(request.id, encoded[:-1] + request.server.meta + b"}")

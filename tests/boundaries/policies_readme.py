@@ -16,6 +16,7 @@ POLICIES: Final = Path(__file__).resolve().parents[2] / "policies"
 PAGE: Final = POLICIES / "README.md"
 GUIDE: Final = Path(__file__).with_name("policies_page.md")
 GATES: Final = {"see": "visibility", "present": "scope"}
+QUERIES: Final = ("nonsuch.never.", "nonsuch.sql.")  # about db.query: their reasons are their sentences
 OPENING: Final = """\
 # The policies that every app has
 
@@ -24,7 +25,7 @@ Written by `python -m tests.boundaries.policies_readme` from the files beside it
 
 An app adds one policy per audience (visibility), one per grant and the `.cedar` files of its
 `policies_dir` (policy). A policy answers one gate: its action head names `see`, `present`, or actions
-of the app. Boot refuses any other.
+of the app. Boot refuses any other. The policies about `db.query` are for apps that have it.
 """
 
 
@@ -87,6 +88,8 @@ def _says(policy: Policy, text: str) -> str:
     comment = re.search(r"((?:^//[^\n]*\n)+)\Z", before, re.MULTILINE)
     if comment:
         return _comment(comment[1])
+    if policy.id.startswith(QUERIES):
+        return f"A query that {policy.annotations['reason']}."
     statement = after.partition(";")[0]
     return f"`{' '.join(statement.split())}`".replace("( ", "(").replace(" )", ")").replace("|", "\\|")
 

@@ -1,6 +1,7 @@
 """A real server's catalogue -> adapters/edge/sql_catalog.json: names, volatility, numbers of arguments.
 
-``python -m tests.boundaries.sql_catalog`` starts the embedded PostgreSQL and writes the file. What may call
+``python -m tests.boundaries.sql_catalog`` starts the embedded PostgreSQL and writes the file, and the
+definitions of the system's views to tests/vectors/sql/system_views.jsonl. What may call
 something volatile is written as volatile: a definer's function, one in another language, an aggregate of
 such. An operator or a type is written only if nothing volatile stands behind it.
 """
@@ -19,6 +20,7 @@ from nonsuch.adapters.edge.embedded import embedded_postgres
 from nonsuch.kernel.sql_catalog import FORMAT
 
 FILE: Final = Path(__file__).resolve().parents[2] / "adapters" / "edge" / "sql_catalog.json"
+VIEWS: Final = Path(__file__).resolve().parents[1] / "vectors" / "sql" / "system_views.jsonl"
 SCHEMAS: Final = ("pg_catalog", "information_schema")
 
 # The extension that an object belongs to, if any.
@@ -62,10 +64,22 @@ WHERE o.relkind IN ('r', 'v', 'm', 'p', 'f')
 """
 
 
-def written() -> str:
-    """Return the text of the file, from a server of its own."""
+_VIEWS: Final[LiteralString] = """
+SELECT schemaname || '.' || viewname, definition FROM pg_views
+WHERE schemaname IN ('pg_catalog', 'information_schema') ORDER BY 1
+"""
+
+
+def written() -> Mapping[Path, str]:
+    """Return the texts of the files, from a server of its own."""
     with embedded_postgres() as address, psycopg.connect(address, autocommit=True) as connection:
-        return text(connection)
+        return {VIEWS: views(connection), FILE: text(connection)}
+
+
+def views(connection: psycopg.Connection[Any]) -> str:
+    """Return the definitions of the system's views, a line each."""
+    rows = connection.execute(_VIEWS).fetchall()
+    return "".join(json.dumps({"view": name, "sql": definition}) + "\n" for name, definition in rows)
 
 
 def text(connection: psycopg.Connection[Any]) -> str:
@@ -100,7 +114,12 @@ def _owners(connection: psycopg.Connection[Any]) -> Mapping[str, dict[str, Any]]
         codes.setdefault((owner, name), set()).add(_code(kind, least, most, endless=endless))
     for (owner, name), held in sorted(codes.items()):
         found.setdefault(owner, _nothing())["functions"][name] = " ".join(sorted(held))
-    for kind, query in (("operators", _OPERATORS), ("types", _TYPES), ("relations", _RELATIONS)):
+    queries: tuple[tuple[str, LiteralString], ...] = (
+        ("operators", _OPERATORS),
+        ("types", _TYPES),
+        ("relations", _RELATIONS),
+    )
+    for kind, query in queries:
         for owner, name in sorted(_quiet(connection.execute(query).fetchall())):
             found.setdefault(owner, _nothing())[kind].append(name)
     return found
@@ -117,4 +136,5 @@ def _code(kind: str, least: int, most: int, *, endless: bool) -> str:
 
 
 if __name__ == "__main__":
-    FILE.write_text(written())
+    for path, held in written().items():
+        path.write_text(held)

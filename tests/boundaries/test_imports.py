@@ -37,11 +37,14 @@ KERNEL: Final = (
         "audit",
     ),
     ("client", "declare", "shapes", "schema", "form", "signatures", "listing", "meta_text"),
+    ("sql_facts", "sql_text", "sql_grammar", "sql_tree", "sql_found", "sql_walk"),
+    ("sql_families", "sql_catalog", "sql_names", "sql_columns", "sql_rules", "sql"),
     ("catalog", "line", "idempotency", "steps"),
     ("boot_content", "boot", "compile", "cedar_text", "cedar", "cedar_parts", "places", "links"),
+    ("sql_verdict",),
     ("policies", "attributes", "reading", "confinement", "own_types", "validation", "loader", "judge"),
     ("view", "meta", "denials", "replay"),
-    ("gates", "held"),
+    ("gates", "held", "guarded"),
 )
 
 # The package, bottom first. What shares a line stands side by side, and neither imports the other.
@@ -83,6 +86,7 @@ ACTS: Final = words(
 IMPORTERS: Final = {
     "cedarpy": ("kernel/cedar.py", "kernel/cedar_text.py", "kernel/cedar_parts.py"),
     "jsonschema_rs": ("kernel/schema.py",),
+    "pglast": ("kernel/sql_tree.py",),
 }
 DECIDER: Final = "kernel/cedar.py"
 DECISIONS: Final = frozenset({"is_authorized", "is_authorized_batch"})

@@ -45,6 +45,7 @@ COPIES: Final = {
     "kernel/model.py": "a principal, while it is built",
     "kernel/tasks.py": "a task, as it changes",
     "adapters/edge/task_store.py": "a task, with another lease",
+    "adapters/edge/idempotency.py": "the record of a keyed call, with its outcome",
     "kernel/cedar.py": "a node of a policy, under our own id",
     "kernel/cedar_text.py": "a node of a policy, under our own id, its slots filled",
     "kernel/cedar_parts.py": "a node of a policy, with other conditions or an other id",

@@ -139,7 +139,7 @@ def test_a_name_is_whole_until_it_was_looked_up() -> None:
 
 
 def test_an_event_has_no_room_for_a_payload() -> None:
-    names = "tool outcome surface caller caller_kind acts_for scope code policies declared task kind"
+    names = "tool outcome surface caller caller_kind acts_for scope code policies declared task replayed kind"
     assert [each.name for each in fields(ToolCall)] == names.split()
     names = "uri outcome caller caller_kind acts_for scope code policies kind"
     assert [each.name for each in fields(ResourceRead)] == names.split()

@@ -49,7 +49,7 @@ def run(root: Path, path: Path, tally: Tally) -> None:
     )
     try:
         policies = cedar_text.parse(text, "policy")
-    except cedar_text.PolicyRefused as refusal:  # deeper than we take, or an extension that the tree cannot hold
+    except cedar_text.PolicyRefused as refusal:  # too deep, or an extension that no tree holds
         tally.left[type(refusal).__name__] += len(case["requests"])
         return
     of = cedar.schema(schema)

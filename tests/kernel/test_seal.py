@@ -58,9 +58,36 @@ def test_nothing_else_opens_it(name: str) -> None:
     assert Seal(key).unseal(purpose, bound, SEAL.seal("p", b"bound", b"payload")) is None
 
 
+def test_what_an_earlier_key_made_is_known_and_it_makes_nothing_any_more() -> None:
+    old, new = Seal(KEY), Seal(KEY[::-1], (KEY, b"k" * 32))
+    text = old.seal("p", b"bound", b"payload")
+    assert new.unseal("p", b"bound", text) == b"payload"
+    assert new.unseal("p", b"found", text) is None
+    assert Seal(KEY[::-1]).unseal("p", b"bound", text) is None
+    assert old.unseal("p", b"bound", new.seal("p", b"bound", b"payload")) is None
+    assert new.seal("p", b"bound", b"payload") == sealed(KEY[::-1], "p", b"bound", b"payload")
+
+
+def test_every_server_has_a_key_of_its_own() -> None:
+    one, two = Seal(KEY, (KEY[::-1],)).of("one"), Seal(KEY, (KEY[::-1],)).of("two")
+    assert one == Seal(keyed(KEY, b"one"), (keyed(KEY[::-1], b"one"),))
+    assert two.unseal("p", b"bound", one.seal("p", b"bound", b"payload")) is None
+
+
+@given(st.text(), st.binary(max_size=20), st.binary(max_size=20))
+def test_a_digest_is_the_tag_by_each_key(purpose: str, bound: bytes, payload: bytes) -> None:
+    text = hashlib.sha256(bound).digest() + payload
+    tags = tuple(keyed(keyed(each, purpose.encode()), text).hex() for each in (KEY, KEY[::-1]))
+    assert Seal(KEY, (KEY[::-1],)).digests(purpose, bound, payload) == tags
+
+
 def test_what_it_is_bound_to_does_not_run_into_the_payload() -> None:
-    assert SEAL.unseal("p", b"ab", SEAL.seal("p", b"a", b"bc")) is None
-    assert SEAL.seal("p", b"a", b"bc")[43:] != SEAL.seal("p", b"ab", b"c")[43:]
+    """Whoever holds a text cannot move its payload's beginning into what it is bound to."""
+    text = SEAL.seal("p", b"a", b"bc")
+    tag = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))[:32]
+    moved = base64.urlsafe_b64encode(tag + b"c").decode().rstrip("=")
+    assert SEAL.unseal("p", b"ab", moved) is None
+    assert SEAL.unseal("p", b"ab", text) is None
 
 
 @pytest.mark.parametrize("payload", [b"", b"x", b"xy", b"xyz", b'{"state":null}'])
@@ -119,6 +146,8 @@ def test_a_text_beyond_the_limit_is_not_read() -> None:
 def test_a_short_key_seals_nothing(size: int) -> None:
     with pytest.raises(ValueError, match="a key that seals has at least 32 bytes"):
         Seal(b"k" * size)
+    with pytest.raises(ValueError, match="a key that seals has at least 32 bytes"):
+        Seal(KEY, (KEY, b"k" * size))
 
 
 def test_a_seal_does_not_show_its_key() -> None:

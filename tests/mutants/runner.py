@@ -27,24 +27,31 @@ from ..properties import test_a_reload_is_whole as reload
 from ..properties import test_a_slice_answers_as_the_whole_set as sliced
 from ..properties import test_agent_within_human as within
 from ..properties import test_an_agents_permit_is_its_humans as permits
+from ..properties import test_content_is_judged as content_judged
 from ..properties import test_hidden_and_absent_leave_one_trace as one_trace
+from ..properties import test_hidden_changes_are_silent as silent
+from ..properties import test_limits_tell_nothing as limits
 from ..properties import test_manage_is_the_flat_call as manage
 from ..properties import test_no_caller_makes_an_entity as entity
 from ..properties import test_no_memo_answers_another_question as memo
 from ..properties import test_no_value_escapes_its_type as typed
 from ..properties import test_one_judge as one_judge
 from ..properties import test_removing_a_permit_never_allows_more as fewer
-from ..properties.test_hidden_is_absent import HiddenIsAbsent, walk
+from ..properties.hidden_content import HIDDEN_CONTENT_NAMES
+from ..properties.test_hidden_is_absent import HiddenIsAbsent, walk, walk_content
 from ..properties.two_worlds import HIDDEN_NAMES
+from .limit_table import LIMIT_MUTANTS
 from .mutant import Mutant
 from .policy_table import POLICY_MUTANTS
 from .rewrite import Stale, applied
 from .table import MUTANTS
+from .wire_table import WIRE_MUTANTS
+from .wires import WIRES, Case
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 RESULTS: Final = Path(__file__).resolve().parent / "results"
 REAL: Final = Mutant("real", "nothing", ())
-EVERY: Final = (*MUTANTS, *POLICY_MUTANTS)
+EVERY: Final = (*MUTANTS, *WIRE_MUTANTS, *LIMIT_MUTANTS, *POLICY_MUTANTS)
 
 
 @dataclass(slots=True)
@@ -100,6 +107,34 @@ def _walked(count: Counted) -> None:
     walk(("none", "part", "view"), HIDDEN_NAMES[3:5], scoped=False)
 
 
+def _walked_content(count: Counted) -> None:
+    count.examples += 1
+    walk_content(("edit",), HIDDEN_CONTENT_NAMES, page_size=2)
+    count.examples += 1
+    walk_content(("over",), HIDDEN_CONTENT_NAMES[:2], page_size=None)
+
+
+def _judged_content(count: Counted) -> None:
+    count.examples += 1
+    content_judged.walk()
+
+
+def _silent(count: Counted) -> None:
+    count.examples += 1
+    silent.walk()
+
+
+def _cases(cases: Callable[[], Iterator[Case]]) -> Callable[[Counted], None]:
+    """Every case of a few tests."""
+
+    def run(count: Counted) -> None:
+        for case in cases():
+            count.examples += 1
+            case()
+
+    return run
+
+
 def _explored(count: Counted) -> None:
     class Counting(HiddenIsAbsent):
         def __init__(self) -> None:
@@ -142,11 +177,17 @@ def _traced(count: Counted) -> None:
     count.examples += 1
     one_trace.over_mcp(HIDDEN_NAMES[:3], ("edit", "over"), one_trace.SHAPES[:2])
     one_trace.over_http(HIDDEN_NAMES[:3], ("edit", "view"), one_trace.SHAPES[:2])
+    one_trace.over_content(HIDDEN_CONTENT_NAMES, ("edit",))
 
 
 def _grouped(count: Counted) -> None:
     count.examples += 1
     hidden_group.walk()
+
+
+def _limited(count: Counted) -> None:
+    count.examples += 1
+    limits.walk(("edit", "over"), HIDDEN_NAMES[:4])
 
 
 def _managed(count: Counted) -> None:
@@ -190,10 +231,15 @@ def _behind(count: Counted) -> None:
 
 PROPERTIES: Final = (
     Property("hidden is absent, walked", _walked),
+    Property("hidden content is absent, walked", _walked_content),
+    Property("hidden changes are silent, walked", _silent),
     Property("one judge, walked", _judged),
+    Property("content is judged, walked", _judged_content),
     Property("one trace", _traced),
     Property("a hidden group is absent", _grouped),
     Property("manage is the flat call", _managed),
+    Property("limits tell nothing, walked", _limited),
+    *(Property(name, _cases(cases)) for name, cases in WIRES.items()),
     Property("every head is found", _headed),
     Property("a broken set is refused", _refused),
     Property("a revoked grant is refused", _revoked),

@@ -13,19 +13,16 @@ from .rewrite import PolicyEdit
 
 _INVOKE: Final = "kernel.gates:Kernel.invoke"
 _DECIDE: Final = "kernel.gates:_decide"
-_CALL: Final = "adapters.mcp.server:_call"
-_LIST: Final = "adapters.mcp.server:_list"
-_POST: Final = "adapters.http.invoke:serve"
+_CALL: Final = "adapters.mcp.tools:call"
+_POST: Final = "adapters.http.invoke:_served"
 _ASK: Final = "kernel.judge:Judge._ask"
 _JUDGE: Final = "kernel.judge:Judge._decide"
 _ALL: Final = "kernel.judge:Judge._all"
 _CEDAR: Final = "kernel.cedar:_decision"
 _MISS: Final = "outcome: Outcome = Hidden(call.name)"
-_REPLY: Final = (
-    "return answer(ident, message.revision, name, entry, outcome, server.audience, server.tail(message))"
-)
+_REPLY: Final = "return answer(request, asked.name, entry, outcome)"
 _ANSWER: Final = _REPLY.removeprefix("return ")
-_SECRET: Final = 'entry is None and server.kernel.catalog.declares(name, "mcp")'
+_SECRET: Final = 'entry is None and request.server.kernel.catalog.declares(asked.name, "mcp")'
 _FOUND: Final = "entry = view.find(call.name, call.surface)"
 _KNOWN: Final = (
     "(lambda known: known[0] if known else None)([each for each in self.catalog.entries "
@@ -41,14 +38,13 @@ MUTANTS: Final = (
         (
             _INVOKE,
             _MISS,
-            f"{_MISS} if not self.catalog.declares(call.name, call.surface) "
-            'else PolicyDenied("X_FORBIDDEN", "not yours", "ask", "ask")',
+            f'{_MISS} if not self.catalog.declares(call.name, call.surface) else failed("X_FORBIDDEN")',
         ),
     ),
     _mutant(
         "M02",
         "a hidden tool has another message",
-        (_CALL, _REPLY, _REPLY.replace("name,", f'name + (" " if {_SECRET} else ""),', 1)),
+        (_CALL, _REPLY, _REPLY.replace("asked.name", f'asked.name + (" " if {_SECRET} else "")')),
     ),
     _mutant(
         "M03",
@@ -91,32 +87,6 @@ MUTANTS: Final = (
             f"known = {_KNOWN}\n            short = known and known.scope and not "
             "self.judge.presents(view.caller, known.scope).allow\n"
             "            outcome: Outcome = ScopeDenied(known.scope) if short else Hidden(call.name)",
-        ),
-    ),
-    _mutant(
-        "M11",
-        "the list has a total of all tools",
-        (_LIST, "tail = CACHE", "tail = b',\"total\":%d' % len(server.kernel.catalog.tools) + CACHE"),
-    ),
-    _mutant(
-        "M14",
-        "the list has an ETag of the full catalog",
-        (
-            _LIST,
-            "return result(ident, b'{\"tools\":%b%b}' % (server.listing.tools(view.table), tail))",
-            "reply = result(ident, b'{\"tools\":%b%b}' % (server.listing.tools(view.table), tail))\n"
-            "    tag = str(len(server.kernel.catalog.entries))\n"
-            '    return Reply(reply.status, reply.body, (("etag", tag),))',
-        ),
-    ),
-    _mutant(
-        "M17",
-        "instructions see all tools",
-        (
-            "adapters.mcp.server:_instructions",
-            "text = text(view)",
-            "table = type(view.table)({each.name: each for each in server.kernel.catalog.entries}, {})\n"
-            "            text = text(View(view.caller, table, view.judge))",
         ),
     ),
     _mutant(
@@ -172,52 +142,6 @@ MUTANTS: Final = (
         ),
     ),
     _mutant(
-        "M23",
-        "an unknown name suggests near ones, of all tools",
-        (
-            _CALL,
-            _REPLY,
-            'near = __import__("difflib").get_close_matches('
-            "name, sorted(server.kernel.catalog.tools), 1)\n    "
-            + _REPLY.replace("name,", 'name + " " + ", ".join(near),', 1),
-        ),
-    ),
-    _mutant(
-        "M33",
-        "a name is found in compatibility form",
-        (
-            "kernel.view:View.find",
-            ".get(name)",
-            '.get(__import__("unicodedata").normalize("NFKC", name))',
-        ),
-    ),
-    _mutant(
-        "M34",
-        "the cache scope depends on filtering",
-        (
-            _LIST,
-            "tail = CACHE + server.meta",
-            "tail = (CACHE if len(view.table.tools) < len(server.kernel.catalog.tools) else "
-            'CACHE.replace(b"private", b"public")) + server.meta',
-        ),
-    ),
-    _mutant(
-        "M35",
-        "the order of the list depends on hidden tools",
-        (
-            "kernel.view:Viewer._build",
-            "seen = [entry for entry in self._catalog.entries if entry.audience in audiences]",
-            "size = len(self._catalog.entries)\n"
-            "        seen = [entry for entry in self._catalog.entries if entry.audience in audiences]\n"
-            "        seen.sort(key=lambda entry: sum(entry.name.encode()) % size)",
-        ),
-        (
-            "adapters.mcp.describe:_ordered",
-            "return sorted(entries, key=lambda entry: entry.name)",
-            "return list(entries)",
-        ),
-    ),
-    _mutant(
         "M37",
         "one catalog is kept for all callers",
         (
@@ -230,16 +154,6 @@ MUTANTS: Final = (
         "M38",
         "a predicate that raises is an internal error",
         ("kernel.judge:_admits", "return False", "raise"),
-    ),
-    _mutant(
-        "M40",
-        "a capability is there for hidden tools only",
-        (
-            "adapters.mcp.server:_initialize",
-            '"capabilities": {"tools": {}},',
-            '"capabilities": {"tools": {}} if len(view.table.tools) == len(server.kernel.catalog.tools) '
-            'else {"tools": {}, "logging": {}},',
-        ),
     ),
     _mutant(
         "M46",
@@ -255,10 +169,12 @@ MUTANTS: Final = (
         "M48",
         "a hidden path knows its methods",
         (
-            _POST,
-            "return _unknown(server)",
-            "return Reply(405) if server.kernel.catalog.declares(head.path.removeprefix(server.prefix), "
-            '"http") else _unknown(server)',
+            "adapters.http.invoke:_answered",
+            "if route is not None and not route.answers(head.method):",
+            "known = [each for each in server.kernel.catalog.entries if each.path == asked.path]\n"
+            "    if route is None and known and not server.routes[known[0]].answers(head.method):\n"
+            "        return Reply(405, headers=(server.routes[known[0]].allow,))\n"
+            "    if route is not None and not route.answers(head.method):",
         ),
     ),
     _mutant(
@@ -276,28 +192,18 @@ MUTANTS: Final = (
         "the body of an absent path is never read",
         (
             _POST,
-            "if isinstance(arguments, Reply):",
+            "if isinstance(sent, Reply):",
             "if not server.kernel.catalog.declares(head.path.removeprefix(server.prefix), 'http'):\n"
-            "        return _unknown(server)\n    if isinstance(arguments, Reply):",
-        ),
-    ),
-    _mutant(
-        "notified",
-        "the notification form tells hidden from absent",
-        (
-            "adapters.mcp.server:serve",
-            "return Reply(202)",
-            "return Reply(200 if message.params.get('name') in server.kernel.catalog.tools else 202)",
+            "        return _unknown(server)\n    if isinstance(sent, Reply):",
         ),
     ),
     _mutant(
         "http-unfiltered",
         "HTTP asks nobody whether the path is visible",
         (
-            "adapters.http.invoke:_invoke",
-            "outcome = yield from",
-            "table = type(view.table)({}, {each.path: each for each in server.kernel.catalog.entries})\n"
-            "    view = type(view)(view.caller, table, view.judge)\n    outcome = yield from",
+            "adapters.http.invoke:_asked",
+            'view.find(path, "http") if inside else None',
+            "next((each for each in server.kernel.catalog.entries if each.path == path), None)",
         ),
     ),
     _mutant(

@@ -214,5 +214,6 @@ def test_the_index_answers_as_the_whole_set_over_any_hierarchy(
 def test_a_slice_drops_what_cannot_apply() -> None:
     """Or what is said above would hold of an index that drops nothing."""
     text = "\n".join(f'permit (principal in G::"{at}", action, resource == R::"{at}");' for at in range(200))
-    sliced = Index(cedar_text.parse(text, "own")).slice([("U",), ("U", "x"), ("G", "7")], [("R",), ("R", "7")])
+    index = Index(cedar_text.parse(text, "own"))
+    sliced = index.slice([("U",), ("U", "x"), ("G", "7")], [("R",), ("R", "7")])
     assert [each.id for each in sliced] == ["own#7"]

@@ -1,4 +1,4 @@
-"""Resources, prompts and completions come to what `content_rules.py` says, in every revision and for everybody."""
+"""Resources, prompts and completions come to what `content_rules.py` says, in every revision and for all."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ DENSE: Final = World(
         Content("ours", "resource", "app://a/", _EDITORS, "docs:read"),
         Content("asked", "template", "app://b/{id}", _ONE_OF, None, "doc:read", ("d1", "dx", "e")),
         Content("files", "template", "app://c/{id}.txt", OfOrg("acme"), None, None, ("d1",), "refuses"),
-        Content("say", "prompt", "", _EDITORS, None, "doc:say", ("d1", "zz")),
+        Content("say", "prompt", "", _EDITORS, "docs:read", "doc:say", ("d1", "zz")),
         Content("says", "prompt", "", OfOrg("hq"), "docs", None, ("d1",), "raises"),
     ),
     grants=(("editor", "doc:read"), ("editor", "doc:say")),

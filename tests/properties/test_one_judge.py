@@ -226,7 +226,8 @@ def wide(name: str) -> str:
 def judged_when_it_cannot_be() -> cedar.Decision:
     """Ask about a context that is not of the schema's type, under a policy that permits everything."""
     of = cedar.schema("entity U; action a appliesTo { principal: [U], resource: [U], context: { n: Long } };")
-    policies = cedar.policy_set(cedar_text.parse('permit (principal, action == Action::"a", resource);', "all"))
+    permit = 'permit (principal, action == Action::"a", resource);'
+    policies = cedar.policy_set(cedar_text.parse(permit, "all"))
     one = {"type": "U", "id": "u"}
     return cedar.decide(one, "a", one, '{"n": "x"}', policies, cedar.entities("[]", of), of)
 

@@ -5,14 +5,18 @@ RFC 7662. The endpoint's own credentials go to the issuer and nowhere else.
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, cast
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import TYPE_CHECKING, Final, cast
+from urllib.parse import quote_plus
 
 from ....kernel.model import Principal
+from ...mcp.oauth import secure
 from ..extras import require
+from .claims import Claims, OfClaims, addressed_to, agent_of, caller_of, seconds
 from .remembered import Remembered, digest
-from .signed import Claims, agent_of
 
 if TYPE_CHECKING:
     from httpx import AsyncClient
@@ -23,9 +27,11 @@ KEEP_SECONDS: Final = 30
 class IntrospectedTokens:
     """A resolver for ``resolve_token=``: asks ``url`` about each token.
 
-    ``client_id`` and ``client_secret`` are this endpoint's own at the issuer. ``audience`` is checked
-    against the answer's ``aud``. A revoked token is still taken for as long as ``keep_seconds`` after it
-    was last asked about.
+    ``client_id`` and ``client_secret`` are this endpoint's own at the issuer. ``audience`` must be in the
+    answer's ``aud``: an issuer that does not say whom a token is for says nothing of use here.
+    ``principal`` makes a caller of the answer, or ``None`` of one that is nobody here; it is asked for each
+    request. A revoked token is still taken for as long as ``keep_seconds`` after it was last asked about.
+    ``client`` is one of the app's own, to ask with.
     """
 
     def __init__(
@@ -35,21 +41,24 @@ class IntrospectedTokens:
         client_id: str,
         client_secret: str,
         audience: str,
-        principal: Callable[[Claims], Principal | None] = agent_of,
+        principal: OfClaims = agent_of,
         keep_seconds: float = KEEP_SECONDS,
         clock: Callable[[], float] = time.time,
         timeout_seconds: float = 5,
         client: AsyncClient | None = None,
     ) -> None:
-        """Raises: ExtraMissing, when httpx is not installed."""
+        """Raises: ExtraMissing, when httpx is not installed; ValueError, for an address without TLS."""
         require("httpx", "nonsuch[introspection]")
         import httpx
 
+        if not secure(url):
+            raise ValueError("the address of the issuer must be https, or http on this machine")
         self._url, self._audience, self._principal = url, audience, principal
-        self._keep, self._clock = keep_seconds, clock
-        self._client = client or httpx.AsyncClient(timeout=timeout_seconds, follow_redirects=False)
-        self._auth = httpx.BasicAuth(client_id, client_secret)
-        self._known = Remembered(clock)
+        self._keep, self._clock, self._timeout = keep_seconds, clock, timeout_seconds
+        self._client, self._tls = client, httpx.create_ssl_context()
+        # RFC 6749 2.3.1: both are encoded as in a form before they are put together
+        self._auth = httpx.BasicAuth(quote_plus(client_id), quote_plus(client_secret))
+        self._known = Remembered[Claims](clock)
 
     async def __call__(self, token: str) -> Principal | None:
         """Return whose token it is.
@@ -57,30 +66,40 @@ class IntrospectedTokens:
         Raises: anything, when the issuer cannot be asked; the request is then refused with 503.
         """
         key = digest(token)
-        known = self._known.find(key)
-        if known is not None:
-            return known.principal
-        claims = await self._asked(token)
-        principal = self._principal(claims) if self._for_us(claims) else None
-        if principal is not None:
-            until = min(self._clock() + self._keep, float(claims.get("exp", "inf")))
-            self._known.keep(key, principal, until)
-        return principal
+        claims = self._known.find(key)
+        if claims is None:
+            claims = await self._asked(token)
+            until = self._until(claims)
+            if until is None or not addressed_to(claims, self._audience):
+                return None
+            self._known.keep(key, claims, until)
+        return caller_of(self._principal, claims)
 
-    async def _asked(self, token: str) -> Mapping[str, Any]:
-        answer = await self._client.post(
-            self._url, data={"token": token, "token_type_hint": "access_token"}, auth=self._auth
-        )
+    def _until(self, claims: Claims) -> float | None:
+        """Return how long an answer holds; of one that is not of a live token there is no such time."""
+        now = self._clock()
+        ends = seconds(claims["exp"]) if "exp" in claims else now + self._keep
+        if claims.get("active") is not True or ends is None or ends <= now:
+            return None
+        return min(ends, now + self._keep)
+
+    async def _asked(self, token: str) -> Claims:
+        form = {"token": token, "token_type_hint": "access_token"}
+        async with asyncio.timeout(self._timeout), self._asking() as client:
+            answer = await client.post(self._url, data=form, auth=self._auth, follow_redirects=False)
         answer.raise_for_status()
         claims: object = answer.json()
         if not isinstance(claims, dict):
             raise ValueError("the issuer's answer is no object")
-        return cast("Mapping[str, Any]", claims)
+        return cast("Claims", claims)
 
-    def _for_us(self, claims: Claims) -> bool:
-        audience = claims.get("aud")
-        listed = cast("list[object]", audience) if isinstance(audience, list) else [audience]
-        return claims.get("active") is True and self._audience in listed
+    def _asking(self) -> AbstractAsyncContextManager[AsyncClient]:
+        """Return the app's own client, or one for this question: then none is left open at the end."""
+        import httpx
+
+        if self._client is not None:
+            return nullcontext(self._client)
+        return httpx.AsyncClient(timeout=self._timeout, verify=self._tls)
 
     def __repr__(self) -> str:
         return f"IntrospectedTokens({self._url!r}, audience={self._audience!r})"

@@ -5,11 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, Generic, TypeVar
 
-from ....kernel.model import Principal
-
+T = TypeVar("T")
 MAX_TOKENS: Final = 10_000
 
 
@@ -18,34 +16,27 @@ def digest(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
-    """Who a token is, and until when that was said (seconds of the given clock)."""
-
-    principal: Principal | None
-    until: float
-
-
-class Remembered:
-    """The newest answers, each until its end; bounded. One event loop's own."""
+class Remembered(Generic[T]):
+    """The newest answers, each until its end (seconds of the given clock); bounded. One event loop's own."""
 
     def __init__(self, clock: Callable[[], float], max_tokens: int = MAX_TOKENS) -> None:
         self._clock, self._max = clock, max_tokens
-        self._held: OrderedDict[bytes, Known] = OrderedDict()
+        self._held: OrderedDict[bytes, tuple[T, float]] = OrderedDict()
 
-    def find(self, key: bytes) -> Known | None:
+    def find(self, key: bytes) -> T | None:
         """Return an answer that still holds."""
         known = self._held.get(key)
         if known is None:
             return None
-        if known.until <= self._clock():
+        if known[1] <= self._clock():
             del self._held[key]
             return None
         self._held.move_to_end(key)
-        return known
+        return known[0]
 
-    def keep(self, key: bytes, principal: Principal | None, until: float) -> None:
+    def keep(self, key: bytes, answer: T, until: float) -> None:
         """Remember an answer; the one that was asked for longest ago goes first."""
-        self._held[key] = Known(principal, until)
+        self._held[key] = (answer, until)
+        self._held.move_to_end(key)
         while len(self._held) > self._max:
             self._held.popitem(last=False)

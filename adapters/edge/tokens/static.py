@@ -113,7 +113,7 @@ def _principals(path: Path, held: File) -> _Known:
         if key in known:
             faults.append(_invalid(path, f"token.{number}: the digest is another token's too"))
         try:
-            known[key] = (key, _principal(line))
+            known[key] = (key, principal_of(line))
         except PrincipalInvalid as refusal:
             faults.append(_invalid(path, f"token.{number}: {refusal}"))
     if faults:
@@ -121,8 +121,11 @@ def _principals(path: Path, held: File) -> _Known:
     return known
 
 
-def _principal(line: Line) -> Principal:
+def principal_of(line: Line) -> Principal:
+    """Return the caller of a line. Raises: PrincipalInvalid."""
     if line.kind == "human":
+        if line.acts_for is not None:
+            raise PrincipalInvalid("a human acts for nobody else")
         return Human(line.id, roles=line.roles, org=line.org, scopes=line.scopes)
     person = line.acts_for
     behind = None if person is None else Human(person.id, roles=person.roles, org=person.org)

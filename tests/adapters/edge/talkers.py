@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from nonsuch import (
     Agent,
@@ -45,6 +45,10 @@ KNOWN: Final[Mapping[str, Principal]] = {"clerk": CLERK, "visitor": VISITOR, "pe
 
 class Name(BaseModel):
     name: str
+
+
+class Region(BaseModel):
+    region: str = Field(json_schema_extra={"x-mcp-header": "Region"})
 
 
 class Count(BaseModel):
@@ -85,7 +89,18 @@ class Desk:
             "name": "desk",
             "include": "exposed",
             "scopes": {
-                "desk": ["noisy", "hello", "count", "wait", "ask", "where", "plainly", "closed", "toggle"]
+                "desk": [
+                    "noisy",
+                    "hello",
+                    "count",
+                    "wait",
+                    "ask",
+                    "where",
+                    "plainly",
+                    "closed",
+                    "toggle",
+                    "regional",
+                ]
             },
             "roles": ["clerk"],
             "grants": [grant("clerk", "any")],
@@ -116,6 +131,7 @@ class Desk:
         def plainly(input: Count, ctx: Context[str]) -> str:
             for at in range(input.to):
                 ctx.client.wait(ctx.client.progress(at, input.to))
+            self.ended.set()
             return threading.current_thread().name
 
         async def wait(ctx: Context[str]) -> str:
@@ -124,6 +140,7 @@ class Desk:
                 while not self.released.is_set():  # noqa: ASYNC110  (set by another thread)
                     await asyncio.sleep(0.005)
             except asyncio.CancelledError:
+                self.lifespans.append("stopped")
                 self.stopped.set()
                 raise
             self.ended.set()
@@ -137,6 +154,9 @@ class Desk:
             answers = await ctx.client.ask({"roots": ListRoots()})
             roots: Any = answers["roots"]
             return ",".join(each.uri for each in roots.roots)
+
+        def regional(input: Region) -> str:
+            return input.region
 
         def closed() -> str:
             return "open at last"
@@ -152,7 +172,7 @@ class Desk:
             subprocess.run([sys.executable, "-c", "print('started')"], check=True)
             return sys.stdin.read() + "silent"
 
-        for handler in (noisy, hello, count, plainly, wait, ask, where, toggle):
+        for handler in (noisy, regional, hello, count, plainly, wait, ask, where, toggle):
             registry.action(policy=can("desk:use"), mcp=expose("Do"), path=handler.__name__)(handler)
         seen = expose("Do", visible_to=lambda who: self.open)
         registry.action(policy=can("desk:use"), mcp=seen, path="closed")(closed)

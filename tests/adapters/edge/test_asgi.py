@@ -169,8 +169,8 @@ def test_the_head_of_a_scope() -> None:
 
 
 def test_only_the_path_is_believed_of_the_target() -> None:
-    scope = {"raw_path": b"/mcp", "query_string": b"path=/mcp"}
-    assert asked("/api/letters/nothing", b"{}", scope=scope) == (200, b"null")
+    assert asked("/api/letters/nothing", b"{}", scope={"raw_path": b"/mcp"}) == (200, b"null")
+    assert asked("/api/letters/nothing", b"{}", scope={"query_string": b"path=/mcp"})[0] == 422
 
 
 # who calls

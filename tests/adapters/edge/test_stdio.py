@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import socket
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
@@ -15,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nonsuch import Agent, Principal
-from nonsuch.adapters.edge import stdio
+from nonsuch.adapters.edge import pipes, stdio
 from nonsuch.adapters.edge.run import utc_now
 from nonsuch.adapters.edge.stdio import Served
 from nonsuch.adapters.mcp.connection import after
@@ -231,6 +233,8 @@ def test_the_newest_revision_needs_no_header() -> None:
         assert told["result"]["contents"][0]["text"] == "buy ink"
         told = await peer.ask(call("gone", modern=True))
         assert told["error"]["code"] == -32602
+        told = await peer.ask(call("regional", {"region": "north"}, modern=True))
+        assert text(told) == "north", "the tool's header has nowhere to be"
 
     talk(work)
 
@@ -377,6 +381,7 @@ def test_what_a_thread_says_after_its_request_was_cancelled_is_not_sent() -> Non
         await peer.next()
         peer.say(message("notifications/cancelled", {"requestId": 1}, ident=None), message("ping", ident=2))
         await peer.answer(2)
+        await until(desk.ended.is_set)
         await peer.ask(call("hello", {"name": "x"}, ident=3))
         assert [each.get("id") for each in peer.seen[-2:]] == [2, 3]
 
@@ -576,6 +581,13 @@ def test_a_connection_remembers_a_bounded_number_of_subscriptions() -> None:
 # Lines that are no messages
 
 
+def test_the_limit_of_a_line_is_not_that_of_a_body() -> None:
+    async def work(peer: Peer, desk: Desk) -> None:
+        assert "result" in await peer.ask(call("hello", {"name": "x" * 1_000}))
+
+    talk(work, body_limit_bytes=500)
+
+
 @pytest.mark.parametrize("pieces", [1, 7, 100_000])
 def test_a_line_that_is_too_long_is_refused_once_and_skipped(pieces: int) -> None:
     async def work(peer: Peer, desk: Desk) -> None:
@@ -657,8 +669,7 @@ def test_what_does_not_end_is_stopped_a_moment_after_the_input(monkeypatch: pyte
         assert await peer.rest() == []
 
     desk = talk(work)
-    assert desk.stopped.is_set()
-    assert desk.lifespans == ["entered", "left"]
+    assert desk.lifespans == ["entered", "stopped", "left"]
     code = "X_INTERRUPTED"
     assert desk.events == [ToolCall("wait", "failed", "mcp", "clerk", "agent", code=code)]
 
@@ -691,6 +702,18 @@ def test_a_client_that_reads_no_more_ends_it() -> None:
         assert [getattr(each, "code", None) for each in desk.events] == ["X_INTERRUPTED"]
 
     asyncio.run(main())
+
+
+def test_a_line_that_is_written_in_pieces_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    def write(sink: int, data: bytes) -> int:
+        return os.write(sink, data[:3])
+
+    monkeypatch.setattr(pipes, "os", SimpleNamespace(read=os.read, write=write))
+
+    async def work(peer: Peer, desk: Desk) -> None:
+        assert text(await peer.ask(call("hello", {"name": "x"}))) == "hello x from the desk by clerk"
+
+    talk(work)
 
 
 def test_a_client_that_reads_slowly_slows_its_handler() -> None:

@@ -457,7 +457,7 @@ def test_a_request_under_way_is_answered_when_the_app_is_closed(desk: Desk, monk
     assert desk.stopped.is_set()
     code = "X_INTERRUPTED"
     assert desk.events == [ToolCall("wait", "failed", "mcp", "clerk", "agent", code=code)]
-    assert desk.lifespans == ["entered", "left"]
+    assert desk.lifespans == ["entered", "stopped", "left"]
 
 
 def test_policies_are_read_again_where_that_is_wanted(desk: Desk, tmp_path: Any, monkeypatch: Any) -> None:
@@ -570,6 +570,22 @@ def test_a_subscription_rests_tells_and_ends_with_its_client(
     assert under_way(door) == 1
     asking.leave()
     until(lambda: under_way(door) == 0)
+
+
+def test_a_client_that_leaves_before_anything_changes_ends_its_subscription(desk: Desk, door: Wsgi) -> None:
+    asking = streaming(door, message("subscriptions/listen", {"notifications": {}}, modern=True))
+    asking.leave()
+    until(lambda: under_way(door) == 0)
+
+
+def test_an_app_that_is_closed_and_asked_again_has_subscriptions_again(desk: Desk, door: Wsgi) -> None:
+    asked(door, *rpc(message("ping")))
+    door.close()
+    wanted = {"resourceSubscriptions": ["desk://note"]}
+    asking = streaming(door, message("subscriptions/listen", {"notifications": wanted}, modern=True))
+    desk.app.notify.resource_updated("desk://note")
+    assert [each["method"] for each in events(asking.part())] == ["notifications/resources/updated"]
+    asking.leave()
 
 
 def test_a_subscription_ends_by_itself_when_the_app_is_closed(desk: Desk) -> None:

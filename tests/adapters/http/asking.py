@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from nonsuch import App
+from nonsuch.kernel.codes import CODES
 
 from ..mcp.press import DESCRIBED, press
 from ..mcp.wire import Answer, Request, in_process, sans_io
 
 APP = press()
 TYPED = ("content-type", "application/json")
+PROBLEM = ("content-type", "application/problem+json")
 REALM = 'Bearer realm="nonsuch-mcp"'
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "QUERY")
 
@@ -45,7 +47,20 @@ def call(caller: str | None, path: str, **arguments: Any) -> Answer:
 
 
 def told(answer: Answer) -> tuple[int, Any]:
-    return answer.status, json.loads(answer.body)
+    """The status and the value; of a refusal our members, after RFC 9457's were found to say the same."""
+    value = json.loads(answer.body)
+    if answer.status < 400:
+        return answer.status, value
+    assert dict(answer.headers)["content-type"] == PROBLEM[1]
+    return answer.status, plain(value, answer.status)
+
+
+def plain(value: dict[str, Any], status: int) -> dict[str, str]:
+    ours = {name: value[name] for name in ("code", "cause", "fix", "docs")}
+    title = CODES[ours["code"]].cause if ours["code"] in CODES else ours["code"]
+    theirs = {"type": ours["docs"], "title": title, "status": status, "detail": ours["cause"]}
+    assert value == {**ours, **theirs}
+    return ours
 
 
 def challenge(answer: Answer) -> str | None:

@@ -1,4 +1,4 @@
-"""A small app that counts its requests by a clock that stands still, and a client at any address. Knows no test."""
+"""A small app that counts requests by a clock that stands still, and a client at any address."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from nonsuch import (
 )
 from nonsuch.kernel.audit import Event
 
-from ...world import drive
+from ...world import NOON, drive
 
 MANY: Final = Rate(1_000)
 ROLES: Final = frozenset({"r"})
 CALLERS: Final[dict[str, Principal]] = {
     "t": Agent("a", roles=ROLES),
-    "t again": Agent("a", roles=ROLES, scopes=["s"]),
+    "t-again": Agent("a", roles=ROLES, scopes=["s"]),
     "other": Agent("b", roles=ROLES),
     "elsewhere": Agent("a", roles=ROLES, org="acme"),
     "ann": Human("ann", roles=ROLES).delegate("bot"),
@@ -51,15 +51,11 @@ class Given(BaseModel):
     id: str
 
 
-def look() -> str:
+async def look() -> str:
     return "looked"
 
 
-def change(input: Given) -> str:
-    return f"changed {input.id}"
-
-
-def read_row(input: Given) -> str:
+async def read_row(input: Given) -> str:
     return f"row {input.id}"
 
 
@@ -79,7 +75,7 @@ class Told:
 
 @dataclass(slots=True, eq=False)
 class Counted:
-    """The app, its clock and what it did. ``lookup`` and ``change`` are also ``/api/`` paths."""
+    """The app, its clock and what it did. ``lookup``, ``change`` and ``hidden`` are also ``/api/`` paths."""
 
     limits: Limits | None
     store: RateStore | None = None
@@ -113,7 +109,7 @@ class Counted:
             resolve_token=self._resolve,
             on_audit=self.events.append,
             rate_limits=self.limits,
-            rate_limit_store=self.store or MemoryRateStore(lambda: self.now),
+            rate_limit_store=MemoryRateStore(lambda: self.now) if self.store is None else self.store,
             **self.settings,
         )
 
@@ -124,21 +120,21 @@ class Counted:
         return CALLERS.get(token)
 
     def _look(self) -> Any:
-        def lookup() -> str:
+        async def lookup() -> str:
             self.ran.append("lookup")
             return "found"
 
         return lookup
 
     def _change(self) -> Any:
-        def change(input: Given) -> str:
+        async def change(input: Given) -> str:
             self.ran.append("change")
             return input.id
 
         return change
 
     def _hidden(self) -> Any:
-        def hidden() -> str:
+        async def hidden() -> str:
             self.ran.append("hidden")
             return "hidden"
 
@@ -172,7 +168,7 @@ class Counted:
             "headers": [(name.encode(), value.encode("latin-1")) for name, value in headers],
             "client": None if address is None else (address, 50_000),
         }
-        drive(asgi(self.app)(scope, receive, send))  # type: ignore[arg-type]  # it is a coroutine
+        drive(asgi(self.app, lambda: NOON)(scope, receive, send))
         start, *parts = sent
         told = {name.decode(): value.decode() for name, value in start["headers"]}
         return Told(start["status"], told, b"".join(each.get("body", b"") for each in parts))

@@ -228,8 +228,7 @@ class Live:
             "headers": [(name.encode(), value.encode("latin-1")) for name, value in headers],
             "client": ("127.0.0.1", 50_000),
         }
-        work = cast("Coroutine[Any, Any, None]", self._serve(scope, stream.receive, stream.send))
-        stream.task = asyncio.ensure_future(work)
+        stream.task = asyncio.ensure_future(self._serve(scope, stream.receive, stream.send))
         self._streams.append(stream)
         return stream
 

@@ -291,6 +291,8 @@ def test_the_keyword_is_published_where_it_was_declared() -> None:
 
 # what a tool needs of its client
 
+BOTH: Json = {"sampling": {}, "roots": {}}
+
 
 @pytest.mark.parametrize(
     ("capabilities", "lacking"),

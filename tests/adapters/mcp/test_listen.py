@@ -56,6 +56,7 @@ class Board:
                 resource("a:always", "always", "A", words),
                 resource(SECRET, "resource", "R", words, visible_to=self._if("resource")),
                 resource("b:{id}", "template", "T", by_id, visible_to=self._if("template")),
+                resource("a:role", "role", "R", words, visible_to=["r"]),
             ],
             resolve_token=self._resolve,
             **given,
@@ -74,8 +75,6 @@ class Board:
     def show(self, *names: str) -> None:
         """Show these and nothing else; the app says that lists may differ."""
         self.shown = frozenset(names)
-        # a predicate is asked once for a principal: a policy reload is what makes the app ask again
-        self.app.kernel.swap(self.app.kernel.judge)
         self.app.notify.lists_changed()
 
     async def listen(self, caller: str = "t", ident: object = 1, **wanted: Any) -> Stream:
@@ -267,7 +266,6 @@ def test_a_change_that_nobody_said_is_told_with_the_next_one() -> None:
         board = Board()
         stream = await board.listen(**ALL)
         board.shown = frozenset({"tool"})
-        board.app.kernel.swap(board.app.kernel.judge)
         await stream.silence()
         board.app.notify.resource_updated("a:anything")
         assert await methods(stream) == [TOOLS]
@@ -389,6 +387,23 @@ def test_a_caller_who_lost_a_role_is_told_of_what_it_no_longer_sees() -> None:
         board.tokens["t"] = Agent("a")
         board.show()
         assert await methods(stream) == [TOOLS]
+        board.app.notify.close()
+        await stream.rest()
+
+    play(scene())
+
+
+def test_a_caller_who_lost_a_role_is_told_nothing_of_what_it_opened() -> None:
+    async def scene() -> None:
+        board = Board()
+        stream = await board.listen(resourceSubscriptions=["a:role", "a:always"])
+        board.app.notify.resource_updated("a:role")
+        assert await methods(stream) == [UPDATED]
+        board.tokens["t"] = Agent("a")
+        board.app.notify.resource_updated("a:role")
+        assert await methods(stream) == []
+        board.app.notify.resource_updated("a:always")
+        assert await methods(stream) == [UPDATED]
         board.app.notify.close()
         await stream.rest()
 

@@ -149,6 +149,15 @@ def test_a_state_of_another_process_is_taken_where_both_share_a_secret() -> None
     play(scene())
 
 
+def test_a_state_of_another_server_with_the_same_secret_is_not_taken() -> None:
+    async def scene() -> None:
+        one, two = (Live(stage(plainly, secret=b"k" * 32, name=name)) for name in ("one", "two"))
+        state = (await one.result(call()))["requestState"]
+        assert [await taken(each, state) for each in (one, two)] == [True, False]
+
+    play(scene())
+
+
 def test_a_state_tells_nothing_of_the_key_and_is_no_plain_json() -> None:
     async def scene() -> None:
         _, state = await opened()

@@ -257,6 +257,10 @@ def test_progress_only_increases(steps: list[float]) -> None:
     assert told == expected
 
 
+def test_progress_is_told_once() -> None:
+    assert [each["progress"] for each in play(told_of([1, 1, 0, 2, 2]))] == [1, 2]
+
+
 async def told_of(steps: list[float]) -> list[Json]:
     return progress(await said(MODERN, *([each] for each in steps), meta={"progressToken": 0}))
 

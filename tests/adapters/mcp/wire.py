@@ -48,6 +48,7 @@ class Request:
     path: str
     headers: Headers
     body: bytes = b""
+    query: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ def sans_io(app: App, request: Request) -> Answer:
     for name, value in request.headers:
         key = name.lower()
         folded[key] = f"{folded[key]}, {value}" if key in folded else value
-    head = Head(request.method, request.path, folded, "127.0.0.1")
+    head = Head(request.method, request.path, folded, "127.0.0.1", query=request.query)
     steps: Steps[Reply]
     is_mcp = request.path in (app.path, f"{app.path}/")
     steps = mcp.serve(app.mcp, head) if is_mcp else http.serve(app.http, head)
@@ -161,7 +162,7 @@ def _scope(request: Request) -> MutableMapping[str, Any]:
         "method": request.method,
         "path": request.path,
         "root_path": "",
-        "query_string": b"",
+        "query_string": request.query.encode("latin-1"),
         "headers": [(name.lower().encode(), value.encode("latin-1")) for name, value in request.headers],
         "client": ("127.0.0.1", 50_000),
     }

@@ -1,0 +1,127 @@
+"""`nonsuch db guard`: whether SQL on standard input is one statement that only reads. Needs no server."""
+
+from __future__ import annotations
+
+import json as encoding
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
+
+from cyclopts import Parameter
+from rich.console import Console
+
+from ....kernel.sql_catalog import NOTHING, Own
+from ....kernel.sql_facts import SqlFacts
+from ....kernel.sql_text import MAX_BYTES
+from ...edge.sql_guard import Guard, Judged
+from ...edge.sql_guard import guard as guard_of
+from ..options import AsJson
+from ..render import FINDINGS, FINE, Lines, Refused, Result
+
+_PATH: Final = Parameter(negative="", help="where names without a schema are looked for, after pg_catalog")
+_READS: Final = Parameter(negative="", help="of the app, and known to only read: `public.price_with_tax`")
+Names = Annotated[tuple[str, ...], _READS]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """What an app lists: the schemas of its `search_path`, and names that only read, with their schema."""
+
+    schema: Annotated[tuple[str, ...], _PATH] = NOTHING.path
+    function: Names = ()
+    operator: Names = ()
+    type: Names = ()
+
+    def own(self) -> Own:
+        """Return it as the guard takes it."""
+        named = (frozenset(each) for each in (self.function, self.operator, self.type))
+        return Own(self.schema, *named)
+
+
+LISTED: Final = Listed()
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    ident: Any
+    judged: Judged
+
+
+def guard(
+    *,
+    jsonl: Annotated[bool, Parameter(negative="", help='read lines `{"id": ..., "sql": ...}`')] = False,
+    listed: Listed = LISTED,
+    json: AsJson = False,
+) -> Result:
+    """Say whether SQL on standard input is one statement that only reads; exit with 1 if one is not."""
+    del json
+    asked = guard_of(listed.own())
+    rows = list(_lines(asked) if jsonl else [_Row(None, asked.judge(_text()))])
+
+    def show(console: Console) -> None:
+        for row in rows:
+            console.print(_told(row), soft_wrap=True)
+
+    refused = any(not row.judged.verdict.allow for row in rows)
+    return Result(Lines([_document(row) for row in rows]), show, FINDINGS if refused else FINE)
+
+
+def _text() -> str:
+    """Return what the guard needs of standard input: one byte more than it takes is enough to be refused."""
+    return sys.stdin.buffer.read(MAX_BYTES + 1).decode(errors="surrogateescape")
+
+
+def _lines(asked: Guard) -> Iterator[_Row]:
+    for number, line in enumerate(sys.stdin.buffer, 1):
+        if line.strip():
+            ident, sql = _read(line, number)
+            yield _Row(ident, asked.judge(sql))
+
+
+def _read(line: bytes, number: int) -> tuple[Any, Any]:
+    try:
+        held = encoding.loads(line)
+        return held.get("id"), held["sql"]
+    except (ValueError, AttributeError, KeyError, RecursionError):
+        raise Refused("X_CLI_USAGE", f'line {number} is no `{{"id": ..., "sql": ...}}`') from None
+
+
+def _told(row: _Row) -> str:
+    head, verdict = "" if row.ident is None else f"{row.ident}: ", row.judged.verdict
+    if verdict.allow:
+        return f"{head}accept"
+    return f"{head}refuse: {verdict.code}: {verdict.cause}: {verdict.fix}"
+
+
+def _document(row: _Row) -> dict[str, Any]:
+    verdict = row.judged.verdict
+    place = verdict.place
+    return {
+        "id": row.ident,
+        "verdict": "accept" if verdict.allow else "refuse",
+        "code": verdict.code,
+        "family": verdict.family,
+        "cause": verdict.cause,
+        "fix": verdict.fix,
+        "position": None if place is None else {"line": place.line, "column": place.column},
+        "policies": list(verdict.policies),
+        "facts": _facts(row.judged.facts),
+    }
+
+
+def _facts(facts: SqlFacts) -> dict[str, list[str]]:
+    return {
+        "kinds": list(facts.kinds),
+        "families": sorted(facts.families),
+        "relations": sorted(facts.relation_names),
+        "columns": sorted(facts.columns),
+        "functions": sorted(facts.functions),
+        "attributes": sorted({name for each in facts.attributes for name in each.names}),
+        "operators": sorted({name for each in facts.operators for name in each.names}),
+        "types": sorted({name for each in facts.types for name in each.names}),
+        "schemas": sorted(facts.schemas),
+        "explain": list(facts.explain),
+        "settings": list(facts.settings),
+    }

@@ -1,0 +1,54 @@
+"""What an issuer says of a token, and the caller that it speaks of. Trusts whoever hands the claims over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, cast
+
+from ....kernel.model import Agent, Principal, PrincipalInvalid
+
+Claims = Mapping[str, Any]
+OfClaims = Callable[[Claims], Principal | None]
+
+
+def agent_of(claims: Claims) -> Agent | None:
+    """Return the agent that a token speaks of: its client, or its subject, with the scopes it carries.
+
+    ``roles`` and ``org`` are taken where they are there and are what they should be.
+    """
+    ident = claims.get("client_id") or claims.get("sub")
+    scopes = claims.get("scope", claims.get("scp", ""))
+    held = scopes.split(" ") if isinstance(scopes, str) else scopes
+    roles, org = claims.get("roles", ()), claims.get("org")
+    if not isinstance(ident, str) or not _names(held) or not _names(roles):
+        return None
+    if org is not None and not isinstance(org, str):
+        return None
+    return Agent(ident, roles=roles, scopes=[each for each in held if each], org=org)
+
+
+def caller_of(principal: OfClaims, claims: Claims) -> Principal | None:
+    """Return whom claims speak of; nobody, where they name one that no policy could be asked about."""
+    try:
+        return principal(claims)
+    except PrincipalInvalid:
+        return None
+
+
+def addressed_to(claims: Claims, audience: str) -> bool:
+    """Whether ``aud`` names this audience, character for character (RFC 7519 4.1.3)."""
+    told = claims.get("aud")
+    return told == audience or (isinstance(told, list) and audience in told)
+
+
+def seconds(value: object) -> float | None:
+    """Return a time of the claims (RFC 7519 2, NumericDate), if it is one."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return float(value) if abs(value) < 2**53 else None
+
+
+def _names(held: object) -> bool:
+    if not isinstance(held, (list, tuple)):
+        return False
+    return all(isinstance(each, str) for each in cast("Iterable[object]", held))

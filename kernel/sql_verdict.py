@@ -1,0 +1,180 @@
+"""Facts of a statement -> a verdict: the facts as Cedar's context, Cedar's decision, and it in words.
+
+Knows no caller: it judges the statement by policies about ``db.query`` that ask nothing of who acts. Reads
+no file: policies come as texts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from pydantic import BaseModel
+
+from . import cedar
+from .cedar import Decision, PolicySlice, Schema
+from .cedar_text import Policy, PolicyRefused, nodes, parse
+from .compile import PolicySource
+from .policy_text import Place, quoted
+from .shapes import encode_fields, fields_of, record_text, uid
+from .sql_facts import Piece, SqlFacts, schema_of, where
+
+ACTION: Final = "db.query"
+CODE: Final = "X_MCP_QUERY_REJECTED"
+
+
+class QueryContext(BaseModel):
+    """What a policy about ``db.query`` can read of a statement, beside the arguments of the call."""
+
+    kinds: frozenset[str]
+    families: frozenset[str]
+    relations: frozenset[str]
+    columns: frozenset[str]
+    functions: frozenset[str]
+    schemas: frozenset[str]
+
+
+FIELDS: Final = fields_of(QueryContext)
+_SCHEMA: Final = (
+    "entity Human; entity Agent; entity Server;\n"
+    f"action {quoted(ACTION)} appliesTo {{ "
+    f"principal: [Agent, Human], resource: [Server], context: {record_text(FIELDS)} }};"
+)
+_PERMIT: Final = PolicySource(
+    "<guard>", f'@id("<guard>")\npermit (principal, action == Action::{quoted(ACTION)}, resource);'
+)
+_SOMEBODY: Final = uid("Human", "-")
+_SERVER: Final = uid("Server", "-")
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether a statement is a read, and if not, why: the piece of it that is told first, and where it is."""
+
+    allow: bool
+    code: str | None = None
+    family: str | None = None
+    cause: str | None = None
+    fix: str | None = None
+    place: Place | None = None
+    policies: tuple[str, ...] = ()
+
+
+ACCEPTED: Final = Verdict(True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QueryPolicies:
+    """Policies about ``db.query``, ready to be asked."""
+
+    by_id: dict[str, Policy]
+    handle: PolicySlice
+    schema: Schema
+    nobody: cedar.Entities
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """A piece of a statement that a policy may speak of, by these words."""
+
+    words: frozenset[str]
+    text: str
+    at: int | None
+    family: str | None = None
+    why: str = ""
+
+
+def context(facts: SqlFacts) -> str:
+    """Return the facts as the context that policies read: JSON of the declared types."""
+    held = QueryContext(
+        kinds=frozenset(facts.kinds),
+        families=facts.families,
+        relations=facts.relation_names,
+        columns=facts.columns,
+        functions=facts.functions,
+        schemas=facts.schemas,
+    )
+    return json.dumps(encode_fields(FIELDS, held))
+
+
+def policies(sources: Iterable[PolicySource]) -> QueryPolicies:
+    """Return policies about ``db.query``, validated. Raises: PolicyRefused."""
+    found = [policy for each in (_PERMIT, *sources) for policy in parse(each.text, each.origin)]
+    schema = cedar.schema(_SCHEMA)
+    for policy, message in cedar.invalid(found, schema):
+        raise PolicyRefused(f"`{policy.id}`: {message}")
+    by_id = {each.id: each for each in found}
+    if len(by_id) != len(found):
+        raise PolicyRefused("two policies carry one @id")
+    return QueryPolicies(by_id, cedar.policy_set(found), schema, cedar.entities("[]", schema))
+
+
+def judge(facts: SqlFacts, text: str, asked: QueryPolicies) -> Verdict:
+    """Return what the policies say of a statement. What cannot be decided is refused."""
+    decision = cedar.decide(
+        _SOMEBODY, ACTION, _SERVER, context(facts), asked.handle, asked.nobody, asked.schema
+    )
+    return ACCEPTED if decision.allow else _refused(facts, text, decision, asked)
+
+
+def _refused(facts: SqlFacts, text: str, decision: Decision, asked: QueryPolicies) -> Verdict:
+    if not decision.determining:
+        cause = "the query cannot be judged"
+        return Verdict(False, CODE, None, cause, "read the server's log", None, decision.errors)
+    told = list(_pieces(facts))
+    spoken = [(_first(asked.by_id[each], told), asked.by_id[each]) for each in decision.determining]
+    piece, policy = min(spoken, key=lambda each: _order(each[0]))
+    place = None if piece is None else where(text, piece.at)
+    return Verdict(
+        allow=False,
+        code=policy.annotations.get("code", "X_FORBIDDEN"),
+        family=policy.annotations.get("family") if piece is None or piece.family is None else piece.family,
+        cause=_cause(policy, piece, place),
+        fix=policy.annotations.get("fix", "ask for something else"),
+        place=place,
+        policies=decision.determining,
+    )
+
+
+def _pieces(facts: SqlFacts) -> Iterator[_Told]:
+    """Yield what policies may speak of, what rules out a read first."""
+    for each in facts.offences:
+        yield _Told(frozenset({each.family}), each.text, each.at, each.family, each.why)
+    for relation in facts.relations:
+        words = {f"{name}.{column}" for name in relation.piece.names for column in relation.columns}
+        yield _told(relation.piece, words)
+    for call in facts.calls:
+        yield _told(call.piece, set())
+
+
+def _told(piece: Piece, words: set[str]) -> _Told:
+    schemas = {schema_of(name) for name in piece.names}
+    return _Told(frozenset(words | schemas | {*piece.names}), piece.text, piece.at)
+
+
+def _first(policy: Policy, told: Iterable[_Told]) -> _Told | None:
+    """Return the first piece that the conditions of a policy speak of."""
+    words = frozenset(_texts(policy))
+    spoken = [each for each in told if not words.isdisjoint(each.words)]
+    return min(spoken, key=_order, default=None)
+
+
+def _texts(policy: Policy) -> Iterator[str]:
+    """Yield the texts that stand in the conditions of a policy."""
+    for each in nodes(policy.node.clauses):
+        if type(each).__name__ == "StringLit":
+            yield str(getattr(each, "value", ""))
+
+
+def _order(piece: _Told | None) -> tuple[bool, int]:
+    return (piece is None, -1 if piece is None or piece.at is None else piece.at)
+
+
+def _cause(policy: Policy, piece: _Told | None, place: Place | None) -> str:
+    reason = f"the query {policy.annotations.get('reason', 'is refused by a policy')}"
+    if piece is None:
+        return reason
+    what = piece.why or (f"`{piece.text}`" if piece.text else "")
+    return f"{reason}{f': {what}' if what else ''}{f' at {place}' if place is not None else ''}"

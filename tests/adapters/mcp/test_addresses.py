@@ -1,0 +1,152 @@
+"""Addresses that fail to become a caller: their failures alone count, and stop them before the resolver."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from nonsuch import Limits, Rate
+from nonsuch.kernel.audit import AuthRefused
+
+from .counted import MANY, Counted, Told
+from .live import MODERN, REVISIONS, request
+
+HERE, THERE = "192.0.2.1", "192.0.2.2"
+THREE = Limits(MANY, MANY, Rate(3))
+
+
+def ask(desk: Counted, caller: str | None = "t", address: str | None = HERE, revision: str = MODERN) -> Told:
+    """List the tools with a token, or without any."""
+    headers, body = request(revision, "tools/list", caller or "")
+    kept = [each for each in headers if caller is not None or each[0] != "authorization"]
+    return desk.send(kept, body, address=address)
+
+
+def post(desk: Counted, caller: str, address: str | None = HERE) -> Told:
+    """Ask the other surface."""
+    given = [
+        ("host", "127.0.0.1"),
+        ("content-type", "application/json"),
+        ("authorization", f"Bearer {caller}"),
+    ]
+    return desk.send(given, b"{}", "/api/lookup", address=address)
+
+
+def statuses(desk: Counted, callers: Sequence[str | None], address: str | None = HERE) -> list[int]:
+    return [ask(desk, caller, address).status for caller in callers]
+
+
+@pytest.mark.parametrize("bad", ["unknown", "", None])
+def test_an_address_that_failed_too_often_is_stopped_before_its_token_is_read(bad: str | None) -> None:
+    desk = Counted(THREE)
+    assert statuses(desk, [bad] * 3) == [401] * 3
+    desk.resolved.clear()
+    assert statuses(desk, [bad, "t", "another guess", "t"]) == [429] * 4
+    assert post(desk, "t").status == 429
+    assert desk.resolved == []
+
+
+def test_other_addresses_are_untouched() -> None:
+    desk = Counted(THREE)
+    assert statuses(desk, ["unknown"] * 5) == [401, 401, 401, 429, 429]
+    assert statuses(desk, ["unknown", "unknown", "t", "unknown", "t"], THERE) == [401, 401, 200, 401, 429]
+
+
+def test_what_succeeds_is_not_counted() -> None:
+    """Or callers behind one address would keep each other out."""
+    desk = Counted(THREE)
+    assert statuses(desk, ["t", "other"] * 50) == [200] * 100
+    assert statuses(desk, ["unknown", "t"] * 3) == [401, 200, 401, 200, 401, 429]
+
+
+def test_a_resolver_that_fails_is_no_failure_of_the_caller() -> None:
+    desk = Counted(THREE)
+    assert statuses(desk, ["down"] * 10) == [503] * 10
+    assert statuses(desk, ["t"]) == [200]
+
+
+def test_a_person_at_the_door_of_agents_fails() -> None:
+    desk = Counted(THREE)
+    assert statuses(desk, ["person"] * 4) == [403, 403, 403, 429]
+
+
+def test_both_surfaces_count_the_same_failures() -> None:
+    desk = Counted(THREE)
+    assert [post(desk, "unknown").status, *statuses(desk, ["unknown"]), post(desk, "unknown").status] == [
+        401
+    ] * 3
+    assert (ask(desk).status, post(desk, "t").status) == (429, 429)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "shared"),
+    [
+        ("2001:db8::1", "2001:db8::ffff:1", True),
+        ("2001:db8::1", "2001:db8:0:1::1", False),
+        ("192.0.2.1", "::ffff:192.0.2.1", True),
+    ],
+)
+def test_a_host_does_not_begin_anew_by_another_of_its_addresses(
+    first: str, second: str, *, shared: bool
+) -> None:
+    desk = Counted(THREE)
+    statuses(desk, ["unknown"] * 3, first)
+    assert ask(desk, "t", second).status == (429 if shared else 200)
+
+
+def test_a_caller_whose_address_nobody_knows_is_not_counted_here() -> None:
+    desk = Counted(THREE)
+    assert statuses(desk, ["unknown"] * 10, None) == [401] * 10
+
+
+def test_an_address_that_waits_may_try_again() -> None:
+    desk = Counted(Limits(MANY, MANY, Rate(3, 30)))
+    statuses(desk, ["unknown"] * 3)
+    wait = int(ask(desk).headers["retry-after"])
+    assert wait == 10
+    desk.later(wait)
+    assert statuses(desk, ["t", "unknown", "t"]) == [200, 401, 429]
+
+
+def test_asking_without_a_token_for_what_needs_none_is_no_failure() -> None:
+    desk = Counted(THREE)
+    host = [("host", "127.0.0.1")]
+    for path, method in (("/mcp", "GET"), ("/.well-known/oauth-protected-resource", "GET")):
+        for _ in range(5):
+            assert desk.send(host, b"", path, method, HERE).status in (404, 405)
+    flight = [*host, ("origin", "http://localhost"), ("access-control-request-method", "POST")]
+    assert {desk.send(flight, b"", "/mcp", "OPTIONS", HERE).status for _ in range(5)} == {204}
+    assert ask(desk).status == 200
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_a_stopped_address_is_told_when_to_come_again_and_nothing_else(revision: str) -> None:
+    desk = Counted(THREE)
+    statuses(desk, ["unknown"] * 3)
+    told = ask(desk, "t", HERE, revision)
+    data = {
+        "code": "X_MCP_RATE_LIMITED",
+        "cause": "the allowance for requests of this kind is spent",
+        "fix": "wait as long as `Retry-After` says, then send the request again",
+    }
+    error = {"code": -32600, "message": data["cause"], "data": data}
+    null_id = {"id": None} if revision == "2025-06-18" else {}
+    assert told.value == {"jsonrpc": "2.0", **null_id, "error": error}
+    length = str(len(told.body))
+    assert told.headers == {
+        "content-type": "application/json",
+        "content-length": length,
+        "retry-after": "20",
+    }
+
+
+def test_every_refusal_is_one_event_without_a_token() -> None:
+    desk = Counted(THREE)
+    statuses(desk, [None, "s3cret-guess", "person", "t"])
+    assert desk.events == [
+        AuthRefused("no-token", 401, HERE, "/mcp"),
+        AuthRefused("unknown-token", 401, HERE, "/mcp"),
+        AuthRefused("not-an-agent", 403, HERE, "/mcp"),
+        AuthRefused("address-limited", 429, HERE, "/mcp"),
+    ]
