@@ -3,6 +3,7 @@ PYTHON ?= python3
 ARGS ?=
 BIN := .venv/bin
 CONFORMANCE := tests/conformance
+FRAMEWORKS := tests/frameworks
 UV := $(BIN)/uv
 COMPILE = UV_CUSTOM_COMPILE_COMMAND="make lock" $(UV) pip compile --quiet --universal --python-version 3.11 \
 	--generate-hashes --no-emit-index-url --no-emit-find-links $(ARGS)
@@ -44,6 +45,7 @@ lock: .venv/.ready  ## write the locks again; ARGS=--upgrade takes newer version
 	@$(COMPILE) --all-extras --group dev --output-file requirements.lock pyproject.toml
 	@$(COMPILE) --output-file $(CONFORMANCE)/mcp1.lock $(CONFORMANCE)/mcp1.in
 	@$(COMPILE) --output-file $(CONFORMANCE)/mcp2.lock $(CONFORMANCE)/mcp2.in
+	@$(COMPILE) --constraint requirements.lock --output-file $(FRAMEWORKS)/frameworks.lock $(FRAMEWORKS)/frameworks.in
 	@cd $(CONFORMANCE) && PATH="$(CURDIR)/$(BIN):$$PATH" npm install --package-lock-only --silent
 	@# npm copies funding addresses into the lock: an install needs the hashes only
 	@$(BIN)/python -c '$(STRIP_FUNDING)' $(CONFORMANCE)/package-lock.json

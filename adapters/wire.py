@@ -172,7 +172,7 @@ def cross_origin(head: Head) -> tuple[tuple[str, str], ...]:
     )
 
 
-def preflight(head: Head) -> Reply:
+def preflight(head: Head, method: str = "POST") -> Reply:
     """Answer a browser that asks before it sends, which it does without a token.
 
     A header ``mcp-param-*`` is allowed by its form alone: a list of those that tools use would name them.
@@ -180,7 +180,7 @@ def preflight(head: Head) -> Reply:
     asked = head.headers.get("access-control-request-headers", "").lower().split(",")
     names = {each.strip() for each in asked}
     allowed = sorted(each for each in names if each in _MAY_SEND or _MIRRORED.fullmatch(each))
-    methods = ("access-control-allow-methods", "POST")
+    methods = ("access-control-allow-methods", method)
     listed = (("access-control-allow-headers", ", ".join(allowed)),) if allowed else ()
     return Reply(204, headers=(methods, *listed, ("access-control-max-age", "600")))
 

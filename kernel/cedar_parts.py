@@ -31,7 +31,7 @@ def path(node: object) -> Path:
 
 
 def paths(node: object) -> frozenset[Path]:
-    """Return every path that an expression can stand for: in a branch of an ``if``, as a member of a record."""
+    """Return every path that an expression can stand for, also by way of an ``if`` or a record."""
     return frozenset(found for each in _values(node) if (found := path(each)))
 
 

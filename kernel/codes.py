@@ -454,6 +454,18 @@ _TABLE: Final = (
         "read `nonsuch policy --help`, or `--help` of the command",
     ),
     Code(
+        "X_SERVE_ADDRESS",
+        "operator",
+        "nothing can be served at that address",
+        "stop what listens there, or give another `--host` or `--port`",
+    ),
+    Code(
+        "X_SERVE_FAILED",
+        "operator",
+        "the server did not start",
+        "read what was logged: most often the app's `lifespan` raised",
+    ),
+    Code(
         "X_APP_NOT_FOUND",
         "operator",
         "the command line finds no app",

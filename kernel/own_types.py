@@ -15,6 +15,7 @@ from .attributes import attributes, is_model
 from .catalog import Catalog
 from .cedar_text import PolicyRefused
 from .compile import Base, PolicySource, models, principal_schema
+from .expansion import Expansion
 from .places import declared, meant
 from .policy_text import first_unexpected, schema_too_deep, statements, tokens
 from .reading import Reading, nearest, one_line
@@ -28,6 +29,7 @@ _CEDARS_OWN: Final = frozenset(
 _TYPE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:::[A-Za-z_][A-Za-z0-9_]*)*")
 _PROBE: Final = "Nonsuch_probe_of_a_reference"
 _FLATTER: Final = "declare the inner records as types of their own: `type Name = {...};`"
+_FEWER: Final = "name fewer types within types"
 
 
 def extended(catalog: Catalog, base: Base, schemas: Iterable[PolicySource], reading: Reading) -> Base:
@@ -35,7 +37,7 @@ def extended(catalog: Catalog, base: Base, schemas: Iterable[PolicySource], read
 
     Types of one file may name those of another, so a file is blamed alone only where all fail together.
     """
-    sound = [source for source in schemas if _sound(catalog, source, reading)]
+    sound = _bounded([source for source in schemas if _sound(catalog, source, reading)], reading)
     whole = _with(base, sound)
     if _refused(catalog, whole) is None:
         return whole
@@ -48,6 +50,18 @@ def extended(catalog: Catalog, base: Base, schemas: Iterable[PolicySource], read
             at = _stumble(source.text, refusal)
             reading.refuse("X_POLICY_SCHEMA_INVALID", source.where(at), one_line(refusal))
     return _with(base, taken)
+
+
+def _bounded(schemas: list[PolicySource], reading: Reading) -> list[PolicySource]:
+    """Return the schemas that the engine can take in, before it sees any."""
+    expansion, kept = Expansion(source.text for source in schemas), list[PolicySource]()
+    for source in schemas:
+        strain = expansion.strain(source.text)
+        if strain is None:
+            kept.append(source)
+        else:
+            reading.refuse("X_POLICY_TOO_DEEP", source.where(strain.at), strain.why, _FEWER)
+    return kept
 
 
 def referable(catalog: Catalog, base: Base, reading: Reading) -> bool:

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from typing import Final
 
 from . import cedar_parts, cedar_text
+from .advice import advice
 from .cedar_text import Policy, PolicyRefused, Template
 from .compile import PolicySource
 from .errors import Fault, fault
@@ -101,8 +102,8 @@ def _read_one(source: PolicySource, statement: Statement, position: int, reading
     try:
         held = cedar_text.parse_one(text, f"{source.origin}#{position}", found.where())
     except PolicyRefused as refusal:
-        at = _stumble(source.text, statement, str(refusal))
-        reading.refuse("X_POLICY_SYNTAX", source.where(at), one_line(refusal))
+        at, told = _stumble(source.text, statement, str(refusal)), one_line(refusal)
+        reading.refuse("X_POLICY_SYNTAX", source.where(at), told, advice(told))
         return
     if held.id in reading.found:
         cause = f"`{held.id}` is the id of the policy at {reading.found[held.id].where()} too"

@@ -130,31 +130,32 @@ class Words:
     """
 
     def __init__(self, text: str) -> None:
-        self._text = text
         try:
             found = parser.scan(_BEYOND_ASCII.sub("q", text))
         except parser.ParseError:
             found = []
-        self._tokens = [each for each in found if not each.name.endswith("COMMENT")]
+        tokens = [each for each in found if not each.name.endswith("COMMENT")]
+        pairs = list(pairwise(tokens))
+        self._words = {each.start: text[each.start : each.end + 1] for each in tokens}
+        self._locks = [one.start for one, after in pairs if one.name == "FOR" and after.name in _LOCKS]
+        dots = [after.start for one, after in pairs if one.name == "ASCII_46"]
+        self._behind_dots = {_folded(self._words[at]): at for at in reversed(dots)}
 
     def begins(self, at: int = 0) -> int:
         """Return where the first token is, from an offset on."""
-        return next((each.start for each in self._tokens if each.start >= at), at)
+        return next((start for start in self._words if start >= at), at)
 
     def word(self, at: int) -> str:
         """Return the token that begins at an offset."""
-        found = (each for each in self._tokens if each.start == at)
-        return next((self._text[each.start : each.end + 1] for each in found), "")
+        return self._words.get(at, "")
 
     def locks(self) -> int | None:
         """Return where ``FOR UPDATE`` or the like is."""
-        pairs = pairwise(self._tokens)
-        return next((one.start for one, after in pairs if one.name == "FOR" and after.name in _LOCKS), None)
+        return next(iter(self._locks), None)
 
     def behind_dot(self, name: str) -> int | None:
-        """Return where this name is behind a dot."""
-        dots = (after for one, after in pairwise(self._tokens) if one.name == "ASCII_46")
-        return next((each.start for each in dots if _folded(self.word(each.start)) == name), None)
+        """Return where this name is first behind a dot."""
+        return self._behind_dots.get(name)
 
 
 def _folded(word: str) -> str:

@@ -19,6 +19,7 @@ Scope = frozenset[str]  # the names of WITH that a place can see
 
 _HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _WRITES: Final = frozenset({"insert", "update", "delete", "merge", "truncate", "copy"})
+_PLAIN_TYPES: Final = (str, int, float)
 _REFUSED: Final = {("SelectStmt", "intoClause"): "write", ("SelectStmt", "lockingClause"): "row-lock"}
 
 
@@ -74,7 +75,7 @@ def _inside(kind: str, parts: Parts, scope: Scope, found: Found) -> Iterator[tup
     if kind == "WithClause":
         yield from _named_queries(parts, scope)
         return
-    inner = scope | _named(parts.get("withClause"))
+    inner = scope | _named(parts["withClause"]) if "withClause" in parts else scope
     for name, value in parts.items():
         held = GRAMMAR[kind].get(name)
         if (kind, name) in _REFUSED:
@@ -91,8 +92,9 @@ def _inside(kind: str, parts: Parts, scope: Scope, found: Found) -> Iterator[tup
 
 def _check_plain(value: Json) -> None:
     """A constant is ``{"ival": {"ival": 1}}``: one level, and nothing in it that could be a node."""
-    held = list(value.values()) if isinstance(value, dict) else [value]
-    if not all(isinstance(each, (str, int, float)) for each in held):
+    if isinstance(value, _PLAIN_TYPES):
+        return
+    if not isinstance(value, dict) or not all(isinstance(each, _PLAIN_TYPES) for each in value.values()):
         raise ValueError("a plain value holds more")
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from . import cedar, cedar_parts
+from .advice import advice, plain
 from .attributes import Lacks
 from .catalog import ANY, Catalog, Entry
 from .cedar_parts import Path
@@ -96,10 +97,10 @@ class _Check:
             return
         told = {policy.id: self._lacking(policy) for policy in policies}
         failed = {ident for ident, paths in told.items() if paths}
-        for policy, message in cedar.invalid(policies, against):
-            plain, again = _OPENING.sub("", one_line(message)), policy.id in failed
-            if not (again and plain.endswith(_FOLLOWS)) and not _is_of(plain, told[policy.id]):
-                self._invalid(policy, plain, against)
+        for policy, message in sorted(cedar.invalid(policies, against), key=_last_what_follows):
+            words, again = _OPENING.sub("", one_line(message)), policy.id in failed
+            if not (again and words.endswith(_FOLLOWS)) and not _is_of(words, told[policy.id]):
+                self._invalid(policy, words, against)
             failed.add(policy.id)
         sound = [policy for policy in policies if policy.node.clauses and policy.id not in failed]
         self._of_nothing(sound, against)
@@ -121,7 +122,8 @@ class _Check:
         spot = self._meant(policy, message, against)
         undeclared = _UNDECLARED.search(message)
         if undeclared is None:
-            self.reading.refuse("X_POLICY_INVALID", spot, f"`{policy.id}`: {message}")
+            cause = f"`{policy.id}`: {plain(message)}"
+            self.reading.refuse("X_POLICY_INVALID", spot, cause, advice(message))
             return
         kind, name = undeclared.groups()
         code = "X_ROLE_UNKNOWN" if kind == "Role" else "X_POLICY_INVALID"
@@ -161,6 +163,12 @@ class _Check:
                 first = next((at for at, part in enumerate(parts) if id(part) in alone), 0)
                 cause = f"the condition of `{policy.id}` is false whatever is asked"
                 self.reading.warn(found.where(clause(found.statement, first)), cause)
+
+
+def _last_what_follows(told: tuple[Policy, str]) -> tuple[bool, str, str]:
+    """Order messages, which the engine gives in any order."""
+    policy, message = told
+    return message.endswith(_FOLLOWS), policy.id, message
 
 
 def _false(policies: Iterable[Policy], against: cedar.Schema) -> set[int]:

@@ -85,6 +85,7 @@ def build(world: World) -> App:
             scopes=world.declared.scopes,
             instructions=instructions,
             resolve_token=lambda token: world.tokens.get(token),
+            rate_limits=None,
             roles=sorted(rules.roles_of(world.declared)),
             grants=[granted(role, permission) for role, permission in world.declared.grants],
             policies_dir=directory,

@@ -59,7 +59,8 @@ def imported(sources: Iterable[PolicySource], schema: str, known: Counterparts, 
     for source in sources:
         read(source, reading)  # 1
     taken = [_taken(policy, against, known, reading) for policy in reading.policies]
-    return Import(_checked(taken, check), (*reading.faults, *_templates(reading)))
+    told, others = _checked(taken, check)
+    return Import(told, (*reading.faults, *_templates(reading), *others))
 
 
 def _templates(reading: Reading) -> Iterator[Fault]:
@@ -97,14 +98,15 @@ def _place(found: Found, word: str) -> str:
     return found.where(spots[0] if spots else None)
 
 
-def _checked(taken: Iterable[Taken], check: Check) -> tuple[Taken, ...]:
-    """Take the text from every policy that the app would not load."""
+def _checked(taken: Iterable[Taken], check: Check) -> tuple[tuple[Taken, ...], tuple[Fault, ...]]:
+    """Take the text from every policy that the app would not load; return also what is wrong elsewhere."""
     named = {f"<import {number}>": each for number, each in enumerate(taken)}
     sources = (PolicySource(origin, each.text) for origin, each in named.items() if each.text)
     wrong: dict[str, list[Fault]] = {}
     for each in check(tuple(sources)):  # 4
         wrong.setdefault(each.where, []).append(each)
-    return tuple(_told(each, wrong.get(origin, ())) for origin, each in named.items())
+    told = tuple(_told(each, wrong.pop(origin, ())) for origin, each in named.items())
+    return told, tuple(each for faults in wrong.values() for each in faults)
 
 
 def _told(taken: Taken, wrong: Sequence[Fault]) -> Taken:

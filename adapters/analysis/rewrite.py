@@ -22,7 +22,7 @@ def rewritten(policy: Document, known: Counterparts) -> Document | Inexact:
     told: Any = policy
     try:
         action, tools = _actions(told["action"], known)
-        writer = _Writer(known, tools)
+        writer = _Writer(known, tools, permit=told["effect"] == "permit")
         return {
             **policy,
             "principal": writer.head("principal", told["principal"]),
@@ -50,7 +50,12 @@ def _actions(head: Any, known: Counterparts) -> tuple[Document, tuple[Tool, ...]
     if not meant:
         cause = "no action that the policy is about is a tool of this app"
         raise NoCounterpart(cause, "name a tool of this app", "action", UNKNOWN)
-    uids: Any = [{"type": "Action", "id": name} for name in sorted({each.name for each in meant})]
+    names = {each.name for each in meant}
+    for each in known.tools.values():
+        if each.name in names and each not in meant:
+            cause = f"two actions of the schema are named `{each.name}`, and the policy is about one of them"
+            raise NoCounterpart(cause, "leave the other one out of the schema", each.name, UNKNOWN)
+    uids: Any = [{"type": "Action", "id": name} for name in sorted(names)]
     if head["op"] == "==":
         return {"op": "==", "entity": uids[0]}, tuple(meant)
     return {"op": "in", "entities": uids}, tuple(meant)
@@ -64,8 +69,9 @@ def _meant(op: str, named: Sequence[tuple[str, str]], tool: Tool) -> bool:
 class _Writer:
     """Rewrites the parts of a policy that is about some tools."""
 
-    def __init__(self, known: Counterparts, tools: Sequence[Tool]) -> None:
+    def __init__(self, known: Counterparts, tools: Sequence[Tool], *, permit: bool) -> None:
         self._arguments, self._entities = Arguments(known, tools), Entities(known, tools)
+        self._permit = permit
 
     def head(self, variable: str, told: Any) -> Document:
         """Rewrite what a head says of principal or resource. Raises: NoCounterpart."""
@@ -73,11 +79,15 @@ class _Writer:
         if told["op"] != "All":
             self._entities.comparable(variable)
         if "entity_type" in told:
+            if not self._permit:  # a permit for fewer principals permits no more
+                self._entities.typed(variable)
             found["entity_type"] = self._entities.kind(told["entity_type"])
         if "entity" in told:
             found["entity"] = self._entities.entity(told["entity"])
         if "in" in told:
             found["in"] = {"entity": self._entities.entity(told["in"]["entity"])}
+        if told["op"] == "in" or "in" in told:
+            self._entities.within(told.get("in", told)["entity"])
         return found
 
     def expression(self, node: Any) -> Document:
@@ -104,7 +114,7 @@ class _Writer:
             "==": lambda sides: self._arguments.compared("==", sides["left"], sides["right"]),
             "!=": lambda sides: self._arguments.compared("!=", sides["left"], sides["right"]),
             "contains": lambda sides: self._arguments.listed(sides["left"], sides["right"]),
-            "in": lambda sides: self._arguments.listed(sides["right"], sides["left"]),
+            "in": self._in,
             "getTag": _no_tags,
             "hasTag": _no_tags,
         }
@@ -124,8 +134,25 @@ class _Writer:
 
     def _is(self, body: Any) -> Document:
         kind = self._entities.kind(body["entity_type"])
-        within = {"in": self.expression(body["in"])} if "in" in body else {}
+        self._entities.typed(body["left"].get("Var", ""))
+        within = {"in": self._over(body["in"])} if "in" in body else {}
         return {"is": {"left": self.expression(body["left"]), "entity_type": kind, **within}}
+
+    def _in(self, sides: Any) -> Document:
+        chosen = self._arguments.listed(sides["right"], sides["left"])
+        if chosen is not None:
+            return chosen
+        return {"in": {"left": self.expression(sides["left"]), "right": self._over(sides["right"])}}
+
+    def _over(self, node: Any) -> Document:
+        """Rewrite what something is asked to be in: entities that are named."""
+        whole = self.expression(node)
+        for each in node.get("Set", [node]):
+            held = each.get("Value")
+            if not isinstance(held, dict):
+                raise NoCounterpart("it asks what is in an entity that it does not name", "name it", "in")
+            self._entities.within(cast("Any", held)["__entity"])
+        return whole
 
     def _attribute(self, node: Any) -> Document:
         variable, names = read(node)

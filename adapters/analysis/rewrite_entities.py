@@ -45,6 +45,35 @@ class Entities:
             raise NoCounterpart(f"`{name}` is no type of this app", fix, name.rpartition("::")[2])
         return self._known.kinds[name]
 
+    def within(self, told: Any) -> None:
+        """Refuse an entity that others can be in there and not here. Raises: NoCounterpart."""
+        there, ident = uid(told)
+        if any(uid(told) in tool.action.within for tool in self._tools):
+            cause = f"the action `{ident}` is a group there, and here it is one tool"
+            raise NoCounterpart(cause, "name the tools of the group", ident)
+        for each in sorted(self._ways(there)):
+            here = self.kind(each), self.kind(there)
+            if here[1] not in self._known.ours.ancestors(here[0]):
+                cause = f"a `{each}` can be in a `{there}` there, and here no `{here[0]}` is in a `{here[1]}`"
+                raise NoCounterpart(cause, "name roles that callers have here", there.rpartition("::")[2])
+
+    def _ways(self, kind: str) -> set[str]:
+        """Return the types through which principals and resources of the tools can be in one."""
+        above = self._known.theirs.ancestors
+        acting = {each for tool in self._tools for each in (*tool.action.principals, *tool.action.resources)}
+        passed = {each for start in acting for each in (start, *above(start))}
+        return {each for each in passed if kind in above(each)}
+
+    def typed(self, variable: str) -> None:
+        """Refuse to test the type of principals where there are more types here. Raises: NoCounterpart."""
+        for tool in self._tools:
+            here = {self.kind(each) for each in self._there(tool, variable)}
+            if variable == "principal" and here != _PRINCIPALS:
+                cause = (
+                    f"every principal of `{tool.name}` is {_named(here)} there, and here it need not be"
+                )
+                raise NoCounterpart(cause, "write it without `is`", "is")
+
     def comparable(self, variable: str) -> None:
         """Refuse unless what principal or resource is there is what it is here. Raises: NoCounterpart."""
         for tool in self._tools:

@@ -122,25 +122,46 @@ class Types:
     def _told(self, of: Type) -> Any:
         return self._entities[of.name][1] if isinstance(of, Entity) and of.name in self._entities else {}
 
+    def ancestors(self, kind: str) -> frozenset[str]:
+        """Return the entity types that entities of a type can be in, directly or not."""
+        found, stack = set[str](), [kind]
+        while stack:
+            fresh = self._parents(stack.pop()) - found
+            found |= fresh
+            stack += fresh
+        return frozenset(found)
+
+    def _parents(self, kind: str) -> frozenset[str]:
+        if kind not in self._entities:
+            return frozenset()
+        namespace, told = self._entities[kind]
+        return frozenset(self._kind(each, namespace) for each in told.get("memberOfTypes", ()))
+
     def _action(self, uid: Uid) -> Action:
         namespace, told = self._declared[uid]
         applies = told["appliesTo"]
         context = self._type(applies["context"], namespace) if "context" in applies else _NOTHING
         return Action(
             uid=uid,
-            within=frozenset(self._ancestors(uid)),
+            within=self._groups(uid),
             principals=tuple(self._kind(each, namespace) for each in applies["principalTypes"]),
             resources=tuple(self._kind(each, namespace) for each in applies["resourceTypes"]),
             context=context if isinstance(context, Record) else _NOTHING,
         )
 
-    def _ancestors(self, uid: Uid) -> Iterator[Uid]:
+    def _groups(self, uid: Uid) -> frozenset[Uid]:
+        found, stack = set[Uid](), [uid]
+        while stack:
+            fresh = frozenset(self._direct(stack.pop())) - found
+            found |= fresh
+            stack += fresh
+        return frozenset(found)
+
+    def _direct(self, uid: Uid) -> Iterator[Uid]:
         namespace, told = self._declared[uid]
         for each in told.get("memberOf", ()):
             kinds = _candidates(each["type"], namespace)
-            for parent in [(kind, each["id"]) for kind in kinds if (kind, each["id"]) in self._declared][:1]:
-                yield parent
-                yield from self._ancestors(parent)
+            yield from [(kind, each["id"]) for kind in kinds if (kind, each["id"]) in self._declared][:1]
 
     def _kind(self, name: str, namespace: str) -> str:
         return next((each for each in _candidates(name, namespace) if each in self._entities), name)

@@ -23,23 +23,32 @@ from .render import Refused, words
 CODE: Final = "X_APP_NOT_FOUND"
 
 
+class Unexported(Refused):
+    """The module is there and exports no app."""
+
+
 def apps(module: str | None = None) -> tuple[App, ...]:
     """Return the apps that a module exports.
 
     Raises: Refused; BootError, when the app itself finds faults at boot.
     """
-    name = module or _configured(Path.cwd() / "pyproject.toml")
+    name = named(module)
     exported = getattr(_imported(name), "mcp", None)
     found = cast("Sequence[object]", exported if isinstance(exported, (list, tuple)) else [exported])
     chosen = tuple(each for each in found if isinstance(each, App))
     if exported is None:
-        raise Refused(CODE, f"`{name}` exports no `mcp`", f"add `mcp = define_app_mcp(...)` to `{name}`")
+        raise Unexported(CODE, f"`{name}` exports no `mcp`", f"add `mcp = define_app_mcp(...)` to `{name}`")
     if not chosen or len(chosen) != len(found):
         kind = "an empty list" if not found else f"a {type(found[0]).__name__}"
         raise Refused(
             CODE, f"`mcp` of `{name}` is {kind}", "export what `define_app_mcp(...)` returned, or a list"
         )
     return chosen
+
+
+def named(module: str | None = None) -> str:
+    """Return the name of the module that exports the apps. Raises: Refused."""
+    return module or _configured(Path.cwd() / "pyproject.toml")
 
 
 def one(module: str | None = None, server: str | None = None) -> App:

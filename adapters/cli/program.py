@@ -47,6 +47,10 @@ def program() -> App:
         f"{_HERE}.token:new", name="new", help="make a token, and the lines of the file that know it"
     )
     root.command(token)
+    root.command(f"{_HERE}.serve:serve", name="serve", help="serve the app over HTTP")
+    root.command(
+        f"{_HERE}.serve:dev", name="dev", help="serve it here, and follow changes of policies and code"
+    )
     return root
 
 

@@ -20,7 +20,7 @@ from ...kernel.errors import BootError, ErrorAudience, Fault, fault
 from ...kernel.gates import Kernel
 from ...kernel.judge import Judge
 from ...kernel.loader import Sources, load
-from ...kernel.meter import Limits
+from ...kernel.meter import DEFAULT, Limits
 from ...kernel.model import Principal
 from ...kernel.seal import Seal
 from ...kernel.steps import RequestFacts, SessionFacts
@@ -110,7 +110,7 @@ def define_app_mcp(
     page_size: int | None = None,
     secret: bytes | Sequence[bytes] | None = None,
     ask_seconds: float = 300,
-    rate_limits: Limits | None = None,
+    rate_limits: Limits | None = DEFAULT,
     rate_limit_store: RateStore | None = None,
     oauth: OAuth | None = None,
     tasks: TaskLimits | None = None,
@@ -143,9 +143,10 @@ def define_app_mcp(
     the task is kept. ``tasks`` bounds the tasks of tools that declare ``task=``, and ``task_store`` keeps
     them: in this process, unless a store is given that several processes share.
 
-    ``rate_limits`` are what a caller may send in a minute, ``None`` counts nothing; ``rate_limit_store``
-    is where it is counted, in this process by default. ``oauth`` says which authorization servers issue
-    tokens for this endpoint.
+    ``rate_limits`` are what a caller may send, 120 reads and 20 writes in a minute unless said otherwise,
+    and how often an address may fail to become a caller; ``None`` counts nothing. ``rate_limit_store`` is
+    where it is counted: in this process by default, where each of several allows the whole rate.
+    ``oauth`` says which authorization servers issue tokens for this endpoint.
 
     ``idempotency_store`` keeps, for ``idempotency_seconds``, what calls under an idempotency key answered;
     in this process by default. Over HTTP ``resolve_principal(facts)`` says who calls without a token: by a
@@ -282,13 +283,14 @@ def _unusable(
 
 
 def _two_arguments(resolve: ResolveTokenArgument | None) -> Resolver | None:
-    """Accept the one-argument form of a resolver."""
+    """Accept the one-argument form of a resolver; the second one of a dictionary's ``get`` is no fact."""
     if resolve is None:
         return None
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     parameters = inspect.signature(resolve).parameters.values()
     variadic = any(each.kind is inspect.Parameter.VAR_POSITIONAL for each in parameters)
-    if variadic or sum(each.kind in kinds for each in parameters) >= 2:
+    two = variadic or sum(each.kind in kinds for each in parameters) >= 2
+    if two and not inspect.isbuiltin(resolve):
         return cast("Resolver", resolve)
     one = cast("Callable[[str], Awaitable[Resolved] | Resolved]", resolve)
     return lambda token, _facts: one(token)

@@ -48,6 +48,9 @@ def asgi(app: Mounted, clock: Clock = utc_now, *, reload: When | None = None) ->
 
     ``reload="signal"`` reads the policies again on SIGHUP, ``"watch"`` whenever a file of them changes.
 
+    A server that stops waits for its open streams before it tells the lifespan: give it a limit for that
+    (uvicorn: ``timeout_graceful_shutdown``), or one listener keeps it running.
+
     Raises: BootError, when an app has no ``resolve_token``, or two have one path.
     """
     return Application(endpoints(app), clock, reload)
@@ -89,7 +92,6 @@ class Application:
         except asyncio.CancelledError:
             if not stream.left:
                 raise
-            _uncancelled()
         finally:
             stream.close()
             edge.flush()
@@ -118,19 +120,13 @@ class Application:
         await send({"type": "lifespan.shutdown.complete"})
 
 
-def _uncancelled() -> None:
-    """Take our own cancellation back: who awaits this application may be in the same task."""
-    task = asyncio.current_task()
-    if task is not None:
-        task.uncancel()
-
-
 class _Stream:
     """The answer of one request: whole, or a stream once a message precedes it (``run.Outlet``)."""
 
     def __init__(self, receive: Receive, send: Send, shared: tuple[tuple[str, str], ...] = ()) -> None:
         self._receive, self._send, self._shared = receive, send, shared
-        self._begun = self._ended = False
+        self._begun = self._ended = self._gone = False
+        self._task: asyncio.Task[object] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._watch: asyncio.Task[None] | None = None
         self.left = False
@@ -142,7 +138,7 @@ class _Stream:
         if not self._begun:
             self._begun = True
             headers = [*_STREAM, *_raw(self._shared)]
-            await self._send({"type": "http.response.start", "status": 200, "headers": headers})
+            await self._say({"type": "http.response.start", "status": 200, "headers": headers})
         await self._part(event(message))
 
     async def rest(self) -> None:
@@ -155,32 +151,54 @@ class _Stream:
         if not self._begun:
             await _send(reply, self._send, self._shared)
             return
-        await self._send({"type": "http.response.body", "body": last_event(reply)})
+        await self._say({"type": "http.response.body", "body": last_event(reply)})
 
     async def _part(self, data: bytes) -> None:
-        await self._send({"type": "http.response.body", "body": data, "more_body": True})
+        await self._say({"type": "http.response.body", "body": data, "more_body": True})
+
+    async def _say(self, message: Message) -> None:
+        """Send a part of a stream; a server that raises here says that the client has left (ASGI 2.4)."""
+        try:
+            if not self._gone:
+                await self._send(message)
+        except OSError:
+            self._gone = True
+            if self._task is not None and not self._ended:
+                self._leave(self._task)
+        if self._gone:
+            await asyncio.sleep(0)  # who says a lot to nobody leaves a turn to others, and can be stopped
 
     def stoppable(self) -> None:
         """Watch for the client to leave, once the request takes longer than most."""
-        if self._timer is None and self._watch is None:
+        if self._task is None:
             try:
-                loop, task = asyncio.get_running_loop(), asyncio.current_task()
+                loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
             except RuntimeError:  # driven by hand: nobody leaves
                 return
-            if task is not None:
-                self._timer = loop.call_later(PATIENCE_SECONDS, self._begin, task)
+            if self._task is not None:
+                self._timer = loop.call_later(PATIENCE_SECONDS, self._begin, self._task)
 
     def _begin(self, task: asyncio.Task[object]) -> None:
         self._timer, self._watch = None, asyncio.ensure_future(self._watched(task))
 
     async def _watched(self, task: asyncio.Task[object]) -> None:
-        while (await self._receive())["type"] != "http.disconnect":
-            pass
+        """Wait for the end. A server that goes on telling the end of the body tells no other."""
+        whole = False
+        while (message := await self._receive())["type"] != "http.disconnect":
+            if whole:
+                return
+            whole = not message.get("more_body", False)
+        self._leave(task)
+
+    def _leave(self, task: asyncio.Task[object]) -> None:
         self.left = True
         task.cancel()
 
     def close(self) -> None:
-        """Stop watching."""
+        """Stop watching, and take our own cancellation back: who awaits us may be in the same task."""
+        task = asyncio.current_task() if self.left else None
+        if task is not None:
+            task.uncancel()
         if self._timer is not None:
             self._timer.cancel()
         if self._watch is not None:

@@ -9,6 +9,7 @@ import asyncio
 import atexit
 import logging
 import os
+import sys
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -45,6 +46,7 @@ class Background:
         with self._lock:
             if self._life is None:
                 self._life = _entered(_Life(self._apps, self._clock, self._reload))
+                _close_with_process()
             self._life.begin(app, work)
 
     def close(self) -> None:
@@ -132,6 +134,17 @@ def _forget() -> None:
 def _close() -> None:
     for each in list(_all):
         each.close()
+
+
+def _close_with_process() -> None:
+    """What multiprocessing starts ends without what is registered at exit, and runs a list of its own."""
+    if "multiprocessing" not in sys.modules:
+        return
+    from multiprocessing import parent_process
+    from multiprocessing.util import Finalize
+
+    if parent_process() is not None:
+        Finalize(None, _close, exitpriority=0)
 
 
 if hasattr(os, "register_at_fork"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
+from contextlib import suppress
 from typing import Final
 
 from ...kernel.steps import Change
@@ -52,8 +53,11 @@ class Changes:
             self._wake()
 
     def _wake(self) -> None:
-        for event, loop in self._waiting.items():
-            loop.call_soon_threadsafe(event.set)
+        """Wake each once, however much is said before it looks."""
+        waiting, self._waiting = self._waiting, {}
+        for event, loop in waiting.items():
+            with suppress(RuntimeError):  # its loop has ended, and it with it
+                loop.call_soon_threadsafe(event.set)
 
     def since(self, count: int) -> Change | None:
         """Return what was said after ``count``, if anything was."""
@@ -83,4 +87,4 @@ class Changes:
             return None
         finally:
             with self._lock:
-                del self._waiting[event]
+                self._waiting.pop(event, None)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 
 from ...kernel.errors import BootError, Fault, fault
 from ..wire import Head
@@ -14,6 +15,7 @@ from .app import App
 from .reload import When, reloading
 from .route import is_mcp
 from .run import Clock, Open, Running
+from .signals import foretold
 
 Mounted = App | Sequence[App]
 
@@ -69,6 +71,7 @@ async def opened(
     async with AsyncExitStack() as stack:
         running = {app: await stack.enter_async_context(Open(app, clock)) for app in apps}
         await stack.enter_async_context(reloading(apps, reload))
+        stack.enter_context(foretold(partial(hush, apps)))
         for app in apps:
             app.notify.reopen()
         try:

@@ -97,6 +97,9 @@ def _model(name: str, words: Words) -> type[BaseModel]:
     """Return the arguments of a file: those it describes, and every other slot as a required one."""
     told = {each.name: each for each in words.front.arguments}
     arguments = [told.get(each, Argument(name=each)) for each in dict.fromkeys([*told, *words.slots])]
+    for each in arguments:
+        if each.name.startswith("_"):
+            raise ValueError(f"its argument `{each.name}` begins with an underscore")
     fields = {each.name: (str, _field(each)) for each in arguments}
     return _make(f"{name}_arguments", __config__=ConfigDict(extra="forbid"), **fields)
 

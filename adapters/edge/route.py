@@ -22,7 +22,7 @@ def route(app: App, head: Head) -> Steps[Reply]:
     if is_mcp(app, head):
         return mcp.serve(app.mcp, head)
     protected = app.mcp.protected
-    if protected is not None and protected.serves(head.path, root=True):
+    if protected is not None and _is_document(app, head):
         return mcp.described(app.mcp, protected, head)
     if "/.well-known/" in head.path:
         return http.nothing(app.http, head)
@@ -33,12 +33,18 @@ def shared(app: App, head: Head) -> tuple[tuple[str, str], ...]:
     """Return the headers that let a page read the answer; the actions' pages are their host's matter."""
     if "origin" not in head.headers:
         return ()
-    return cross_origin(head) if is_mcp(app, head) and app.mcp.door.refuses(head) is None else ()
+    ours = is_mcp(app, head) or _is_document(app, head)
+    return cross_origin(head) if ours and app.mcp.door.refuses(head) is None else ()
 
 
 def beyond(announced: str, limit: int) -> bool:
     """Whether a body is announced as longer than what is read; what is no number announces nothing."""
     return announced.isdecimal() and (len(announced) > 18 or int(announced) > limit)
+
+
+def _is_document(app: App, head: Head) -> bool:
+    protected = app.mcp.protected
+    return protected is not None and protected.serves(head.path, root=True)
 
 
 def is_mcp(app: App, head: Head) -> bool:

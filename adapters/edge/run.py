@@ -248,6 +248,7 @@ class Edge:
             self.rests_at = loop.time() + KEEP_ALIVE_SECONDS
         seconds = max(self.rests_at - loop.time(), 0)
         works = self.running.works
+        await asyncio.sleep(0)  # who always finds something leaves a turn to others
         answer = await _kept(
             works.watch(step, changes, seconds) if step.tasks else changes.wait(step.count, seconds)
         )

@@ -1,11 +1,12 @@
-"""Lets a terminated process leave its `with` blocks. Knows nothing of what they hold."""
+"""Lets a terminated process leave its `with` blocks, and hear of its end early. Knows not what they hold."""
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import threading
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import NoReturn
 
@@ -28,3 +29,32 @@ def signals_unwind() -> Generator[None]:
     finally:
         for number in numbers:
             signal.signal(number, signal.SIG_DFL)
+
+
+@contextmanager
+def foretold(tell: Callable[[], object]) -> Generator[None]:
+    """Call ``tell`` in the running loop once SIGINT or SIGTERM arrives; whoever handles it still does.
+
+    A server that stops waits for open connections first, and tells an application afterwards. A signal
+    that nobody handles kills, and is left alone; so is a loop outside the main thread, which gets none.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    loop = asyncio.get_running_loop()
+    found = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+    before = {each: handler for each, handler in found.items() if callable(handler)}
+
+    def told(number: int, frame: FrameType | None) -> None:
+        with suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(tell)
+        before[signal.Signals(number)](number, frame)
+
+    for each in before:
+        signal.signal(each, told)
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            if signal.getsignal(each) is told:
+                signal.signal(each, handler)

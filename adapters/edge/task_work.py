@@ -92,9 +92,9 @@ class TaskWork:
         return self._stopped.is_set()
 
     async def begin(self) -> bool:
-        """Become a task, if it is none; false, when there is no room."""
+        """Become a task, if it is none and still runs; false, when there is no room."""
         async with self._handing:
-            if self.task is None:
+            if self.task is None and not self.over:
                 permit = self._step.permit
                 self.task = await self._host.create(self, self._step.owner, permit.entry.name)
             if self.task is not None:
@@ -111,16 +111,19 @@ class TaskWork:
             raise ActionError(told.code, told.cause, told.fix, told.caller_fix)
 
     async def _run(self, client: Client) -> Answer:
+        stopped: asyncio.CancelledError | None = None
         try:
             answer = await self._labour.run(client)
-        except asyncio.CancelledError as stopped:
-            if self.task is None:
-                raise
-            answer = Raised(stopped)
+        except asyncio.CancelledError as fault:
+            answer, stopped = Raised(fault), fault
         finally:
             self._stopped.set()
-        if self.task is not None:
-            await self._conclude(answer, self.task)
+        async with self._handing:  # who still hands over comes first: a task that nobody ends would stay
+            task = self.task
+        if task is not None:
+            await self._conclude(answer, task)
+        elif stopped is not None:
+            raise stopped
         return answer
 
     async def _conclude(self, answer: Answer, task: Task) -> None:

@@ -5,6 +5,7 @@ Says which authorization servers issue tokens for this endpoint; issues and chec
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -15,10 +16,12 @@ from pydantic_core import to_json
 from ...kernel.catalog import Catalog
 from ...kernel.declare import EVERYONE
 from ...kernel.errors import Fault, fault
-from ..wire import Head, Reply
+from ...kernel.model import NO_SCOPE
+from ..wire import Head, Reply, preflight
 
 WELL_KNOWN: Final = "/.well-known/oauth-protected-resource"
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+_URL: Final = re.compile(r"[!#-;=?-\[\]_a-z~]+")  # RFC 3986 2: no other character stands in an address
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +41,17 @@ class OAuth:
 
 
 def oauth(
-    authorization_servers: Iterable[str],
+    authorization_servers: str | Iterable[str],
     *,
     resource: str | None = None,
     scopes_supported: Iterable[str] | None = None,
     name: str | None = None,
     documentation: str | None = None,
 ) -> OAuth:
-    """Return the declaration for ``define_app_mcp(oauth=...)``."""
+    """Return the declaration for ``define_app_mcp(oauth=...)``: one issuer or several, and the rest of it."""
+    issuers = (authorization_servers,) if isinstance(authorization_servers, str) else authorization_servers
     listed = None if scopes_supported is None else tuple(scopes_supported)
-    return OAuth(tuple(authorization_servers), resource, listed, name, documentation)
+    return OAuth(tuple(issuers), resource, listed, name, documentation)
 
 
 def faults(declared: OAuth, catalog: Catalog) -> Iterator[Fault]:
@@ -55,12 +59,11 @@ def faults(declared: OAuth, catalog: Catalog) -> Iterator[Fault]:
     if not declared.authorization_servers:
         yield _invalid("no authorization server is named")
     for issuer in declared.authorization_servers:
-        if not secure(issuer) or urlsplit(issuer).query or urlsplit(issuer).fragment:
-            yield _invalid(f"the issuer `{issuer[:120]}` is no https address")
-    if declared.resource is not None and (
-        not secure(declared.resource) or urlsplit(declared.resource).fragment
-    ):
-        yield _invalid(f"the resource `{declared.resource[:120]}` is no https address")
+        if not _plain(issuer):
+            yield _invalid(f"the issuer `{issuer[:120]}` is no https address without query and fragment")
+    if declared.resource is not None and not _plain(declared.resource):
+        cause = f"the resource `{declared.resource[:120]}` is no https address without query and fragment"
+        yield _invalid(cause)
     for scope in declared.scopes_supported or ():
         if scope not in catalog.scopes:
             yield _invalid(f"`scopes_supported` names `{scope[:120]}`, which no tool needs")
@@ -70,13 +73,19 @@ def _invalid(cause: str) -> Fault:
     return fault("X_MCP_OAUTH_INVALID", cause)
 
 
+def _plain(url: str) -> bool:
+    """Whether an address can name an issuer (RFC 8414 2) or a resource (RFC 9728 1.2)."""
+    return secure(url) and "?" not in url and "#" not in url
+
+
 def secure(url: str) -> bool:
     """Whether an address is https, or http on this machine (RFC 9728 1.2; OAuth 2.1 1.5)."""
     try:
         parts = urlsplit(url)
+        _ = parts.port
     except ValueError:
         return False
-    if not parts.hostname or parts.username is not None or not url.isascii() or not url.isprintable():
+    if not parts.hostname or "@" in parts.netloc or not _URL.fullmatch(url):
         return False
     return parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
 
@@ -84,7 +93,7 @@ def secure(url: str) -> bool:
 def public_scopes(catalog: Catalog) -> tuple[str, ...]:
     """Return the scopes of tools that everybody sees: those of hidden tools must not show."""
     shown = (each for each in catalog.entries if each.exposed and each.audience == EVERYONE)
-    return tuple(sorted({each.scope for each in shown if each.scope is not None}))
+    return tuple(sorted({each.scope for each in shown if each.scope not in (None, NO_SCOPE)}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +104,27 @@ class Protected:
     scopes: tuple[str, ...]
     path: str
 
+    @property
+    def place(self) -> str:
+        """The path of the resource as clients insert it (RFC 9728 3.1); nothing at the root of a host."""
+        declared = self.declared.resource
+        path = self.path if declared is None else urlsplit(declared).path
+        return "" if path == "/" else path
+
     def serves(self, path: str, *, root: bool) -> bool:
-        """Whether a path is the document's: the path-inserted one, and the root's for the first endpoint."""
-        return path == WELL_KNOWN + self.path or (root and path == WELL_KNOWN)
+        """Whether a path is the document's: the path-inserted ones, and the root's for the first endpoint.
+
+        It is also there by the path of the mount, where a proxy in front adds one of its own.
+        """
+        if path == WELL_KNOWN:
+            return root or not self.place
+        asked = path.removesuffix("/")
+        return asked in {f"{WELL_KNOWN}{each}".removesuffix("/") for each in (self.place, self.path)}
 
     def document(self, head: Head) -> Reply:
-        """Answer a GET of the document (RFC 9728 2 and 3.2)."""
+        """Answer a GET of the document (RFC 9728 2 and 3.2), or a browser that asks before it gets it."""
+        if head.method == "OPTIONS" and "access-control-request-method" in head.headers:
+            return preflight(head, "GET")
         if head.method not in ("GET", "HEAD"):
             return Reply(405, headers=(("allow", "GET, HEAD"),))
         body: dict[str, object] = {
@@ -129,7 +153,7 @@ class Protected:
         """Return where the document is, for a challenge (RFC 9728 5.1)."""
         declared = self.declared.resource
         base = origin_of(head) if declared is None else "{0.scheme}://{0.netloc}".format(urlsplit(declared))
-        return f"{base}{WELL_KNOWN}{self.path}"
+        return f"{base}{WELL_KNOWN}{self.place}"
 
 
 def protected(declared: OAuth, catalog: Catalog, path: str) -> Protected:

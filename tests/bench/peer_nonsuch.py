@@ -1,4 +1,4 @@
-"""The bench's service on nonsuch: an audience, a scope and a Cedar policy on every tool, audit on.
+"""The bench's service on nonsuch: an audience, a scope and a Cedar policy on every tool, audit and rates on.
 
 The audit goes to the null device: formatting and the write are paid, the disk is not measured.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from nonsuch import Agent, App, Context, Registry, asgi, can, define_app_mcp, expose
+from nonsuch import Agent, App, Context, Limits, Rate, Registry, asgi, can, define_app_mcp, expose
 from nonsuch.kernel.model import Call
 from nonsuch.kernel.steps import Permit
 from nonsuch.kernel.strict_json import Json
@@ -22,6 +22,7 @@ from . import service
 from .wire import POOL, Asgi
 
 CALLERS = 256
+NEVER_SPENT = Rate(1_000_000_000)  # every request is counted, and none is refused
 
 READS_AN_ARGUMENT = f"""
 @id("within-limit")
@@ -72,6 +73,7 @@ def application(tools: int, policy: str) -> App:
             scopes={service.SCOPE: names},
             roles=[service.ROLE, service.OTHER_ROLE, *service.TEAMS],
             resolve_token=lambda token: callers.get(token),
+            rate_limits=Limits(read=NEVER_SPENT, write=NEVER_SPENT),
             policies_dir=Path(policies),
         )
 

@@ -7,7 +7,7 @@ from functools import partial
 
 import uvloop
 
-from . import inprocess, load, policy_sets, proof, report, wire
+from . import inprocess, load, policy_sets, proof, queries, report, wire
 from .blocks import Lane, Plan, Sample, Series, interleave
 from .report import Row, at_least, at_most
 from .server import Server, pin_driver, serve
@@ -138,6 +138,17 @@ def policies(settings: Settings) -> Iterator[Result]:
     yield Result("policies", rows, report.costs(series), series)
 
 
+def guarded(settings: Settings) -> Iterator[Result]:
+    """The guard of `db.query` in process: the parser alone, the facts, the verdict."""
+    series = queries.measure(Plan(settings.rounds, settings.seconds))
+    whole, alone = series["verdict, a report"], series["parser alone, a report"]
+    rows = [
+        Row("guard of a report, p50", whole.p50 * 1e3, None, at_most(2), "ms"),
+        Row("guard of a report / its parser alone, CPU", whole.cpu / alone.cpu),
+    ]
+    yield Result("guard of queries, in process", rows, queries.table(series), series)
+
+
 Suite = Callable[[Settings], Iterator[Result]]
 SUITES: dict[str, Suite] = {
     "loopback": loopback,
@@ -145,6 +156,7 @@ SUITES: dict[str, Suite] = {
     "gates": gates,
     "lists": lists,
     "policies": policies,
+    "queries": guarded,
 }
 
 

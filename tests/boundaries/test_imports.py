@@ -41,6 +41,7 @@ KERNEL: Final = (
     ("sql_families", "sql_catalog", "sql_names", "sql_columns", "sql_rules", "sql"),
     ("catalog", "line", "idempotency", "steps"),
     ("boot_content", "boot", "compile", "cedar_text", "cedar", "cedar_parts", "places", "links"),
+    ("expansion", "advice"),
     ("sql_verdict",),
     ("policies", "attributes", "reading", "confinement", "own_types", "validation", "loader", "judge"),
     ("view", "meta", "denials", "replay"),
@@ -73,7 +74,7 @@ TRANSLATES: Final = (
 # but for the names in ACTS: a clock, randomness, files, the console, an import that no test can read.
 DECIDING_STDLIB: Final = words(
     "__future__ base64 binascii bisect codecs collections.abc dataclasses datetime decimal difflib enum"
-    " functools hashlib hmac inspect ipaddress itertools json math pathlib re types typing urllib.parse uuid"
+    " functools graphlib hashlib hmac inspect ipaddress itertools json math pathlib re types typing urllib.parse uuid"
 )
 TRANSLATING_STDLIB: Final = DECIDING_STDLIB | {"logging"}
 LIBRARIES: Final = frozenset({"pydantic", "pydantic.dataclasses", "pydantic.fields", "pydantic_core"})

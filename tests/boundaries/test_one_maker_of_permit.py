@@ -50,6 +50,7 @@ COPIES: Final = {
     "kernel/cedar_text.py": "a node of a policy, under our own id, its slots filled",
     "kernel/cedar_parts.py": "a node of a policy, with other conditions or an other id",
     "adapters/analysis/parts.py": "what a part of a condition holds",
+    "adapters/mcp/connection.py": "what a connection remembers of its client",
     "adapters/edge/audit.py": "an audit event, once hidden is told from absent",
 }
 COPIERS: Final = frozenset({"dataclasses", "dataclasses.replace", "copy", "pickle", "copyreg", "marshal"})

@@ -195,5 +195,6 @@ def app(policies: Path, **more: Any) -> App:
         ],
         policies_dir=policies,
         lifespan=desks,
+        rate_limits=None,
         **more,
     )

@@ -50,9 +50,9 @@ def npm_modules() -> Path:
     return modules
 
 
-def python_of(lock: str) -> Path:
+def python_of(lock: str, folder: Path = HERE) -> Path:
     """A Python with the packages of `<lock>.lock` alone: MCP SDK 1 and 2 cannot live side by side."""
-    venv, file = ROOT / f".venv-{lock}", HERE / f"{lock}.lock"
+    venv, file = ROOT / f".venv-{lock}", folder / f"{lock}.lock"
     python = venv / "bin" / "python"
     _once(venv / ".installed", _digest(file, sys.version), lambda: _create(venv, file))
     return python

@@ -33,5 +33,6 @@ app: Final[App] = define_app_mcp(
     roles=[ROLE],
     grants=[grant(ROLE, PERMISSION)],
     resolve_token=resolve,
+    rate_limits=None,
 )
 changing.notify = app.notify.lists_changed

@@ -66,6 +66,7 @@ class Street:
             "resolve_token": resolve,
             "lifespan": lifespan,
             "path": path,
+            "rate_limits": None,
         }
         return define_app_mcp(registry, name=name, **{**settings, **given})
 

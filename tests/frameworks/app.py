@@ -111,6 +111,7 @@ doors = define_app_mcp(
     lifespan=lifespan,
     body_limit_bytes=BODY_LIMIT,
     on_audit=events.append,
+    rate_limits=None,
 )
 tight = define_app_mcp(
     Registry(),

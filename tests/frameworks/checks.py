@@ -7,13 +7,11 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from itertools import count
 from typing import Any, Final
 
 from .app import BODY_LIMIT, TIGHT
 
 PATIENCE_SECONDS: Final = 10
-_idents: Final = count(1)
 
 
 @dataclass(frozen=True)
@@ -73,8 +71,8 @@ def _call(tool: str, arguments: Mapping[str, Any] | None = None, **meta: Any) ->
     return _rpc("tools/call", {**params, "_meta": meta} if meta else params)
 
 
-def _rpc(method: str, params: Mapping[str, Any] | None = None, ident: int = 7) -> bytes:
-    return json.dumps({"jsonrpc": "2.0", "id": ident, "method": method, "params": dict(params or {})}).encode()
+def _rpc(method: str, params: Mapping[str, Any] | None = None) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": 7, "method": method, "params": dict(params or {})}).encode()
 
 
 _MODERN: Final = "2026-07-28"  # there, and not before, a client that leaves stops its call
@@ -82,8 +80,9 @@ _MODERN_HEADERS: Final = {"MCP-Protocol-Version": _MODERN, "Mcp-Method": "tools/
 
 
 def _modern(tool: str, **meta: Any) -> bytes:
-    said = {"protocolVersion": _MODERN, "clientCapabilities": {}}
-    return _call(tool, **{f"io.modelcontextprotocol/{name}": value for name, value in said.items()}, **meta)
+    said: dict[str, Any] = {"protocolVersion": _MODERN, "clientCapabilities": {}}
+    held = {f"io.modelcontextprotocol/{name}": value for name, value in said.items()}
+    return _call(tool, None, **held, **meta)
 
 
 def _text(answer: Answer) -> str:
@@ -179,6 +178,22 @@ def disconnect(mount: Mount) -> None:
         time.sleep(0.05)
 
 
+def listening(mount: Mount) -> http.client.HTTPResponse:
+    """Open a subscription and wait until it is acknowledged."""
+    said: dict[str, Any] = {"protocolVersion": _MODERN, "clientCapabilities": {}}
+    meta = {f"io.modelcontextprotocol/{name}": value for name, value in said.items()}
+    body = _rpc("subscriptions/listen", {"notifications": {}, "_meta": meta})
+    headers = {"MCP-Protocol-Version": _MODERN, "Mcp-Method": "subscriptions/listen"}
+    answer = mount.begin(body, **headers).getresponse()
+    assert _event(answer)["method"].endswith("acknowledged")
+    return answer
+
+
+def ended(answer: http.client.HTTPResponse) -> None:
+    """A subscription ended with its answer, and not by a socket that closed."""
+    assert _event(answer)["result"]["resultType"] == "complete"
+
+
 def _interrupted(mount: Mount) -> int:
     return int(_text(mount.call("interrupted")))
 
@@ -190,7 +205,7 @@ def _event(answer: http.client.HTTPResponse) -> Any:
     return json.loads(line.removeprefix(b"data: "))
 
 
-CHECKS: Final[Mapping[str, Callable[[Mount], None]]] = {
+OVER_A_SOCKET: Final[Mapping[str, Callable[[Mount], None]]] = {
     "list": a_list,
     "call": a_call,
     "hidden": hidden,

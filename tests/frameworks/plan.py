@@ -1,4 +1,4 @@
-"""Which framework is mounted under which server, and why some are not. A table, no behaviour."""
+"""Which framework is mounted under which server, what is checked there, and what is not and why. A table."""
 
 from __future__ import annotations
 
@@ -8,8 +8,16 @@ from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
+class Server:
+    """A server as the tests start it, and its name for people."""
+
+    name: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
 class Framework:
-    """One mount: its file, its name for people, and the prefix that the app is under."""
+    """One mount: its file, its name for people, the servers that can run it, and the app's prefix."""
 
     mount: str
     title: str
@@ -17,27 +25,65 @@ class Framework:
     prefix: str = "/agents"
 
 
-ASGI: Final = ("uvicorn_h11", "uvicorn_httptools", "hypercorn_asgi", "granian_asgi", "gunicorn_asgi")
-WSGI: Final = ("gunicorn_wsgi", "waitress", "granian_wsgi", "hypercorn_wsgi")
-
-FRAMEWORKS: Final = (
-    Framework("nonsuch_asgi", "none, ASGI", ASGI, ""),
-    Framework("starlette", "Starlette", ASGI),
-    Framework("fastapi", "FastAPI", ASGI),
-    Framework("litestar", "Litestar", ASGI),
-    Framework("quart", "Quart", ASGI),
-    Framework("django_asgi", "Django, ASGI", ASGI),
-    Framework("falcon_asgi", "Falcon, ASGI", ASGI),
-    Framework("aiohttp", "aiohttp", ("aiohttp",)),
-    Framework("nonsuch_wsgi", "none, WSGI", WSGI, ""),
-    Framework("flask", "Flask", WSGI),
-    Framework("django_wsgi", "Django, WSGI", WSGI),
-    Framework("falcon_wsgi", "Falcon, WSGI", WSGI),
-    Framework("bottle", "Bottle", WSGI),
-    Framework("pyramid", "Pyramid", WSGI),
+ASGI: Final = (
+    Server("uvicorn_h11", "uvicorn, h11"),
+    Server("uvicorn_httptools", "uvicorn, httptools"),
+    Server("hypercorn_asgi", "hypercorn"),
+    Server("granian_asgi", "granian"),
+    Server("gunicorn_asgi", "gunicorn, uvicorn-worker"),
+    Server("aiohttp", "aiohttp"),
 )
+WSGI: Final = (
+    Server("gunicorn_wsgi", "gunicorn, gthread"),
+    Server("waitress", "waitress"),
+    Server("granian_wsgi", "granian"),
+    Server("hypercorn_wsgi", "hypercorn"),
+)
+_ANY: Final = tuple(each.name for each in ASGI if each.name != "aiohttp")
+_THREADED: Final = tuple(each.name for each in WSGI)
 
-PAIRS: Final = tuple((each, server) for each in FRAMEWORKS for server in each.servers)
+OVER_ASGI: Final = (
+    Framework("nonsuch_asgi", "none", _ANY, ""),
+    Framework("starlette", "Starlette", _ANY),
+    Framework("fastapi", "FastAPI", _ANY),
+    Framework("litestar", "Litestar", _ANY),
+    Framework("quart", "Quart", _ANY),
+    Framework("django_asgi", "Django", _ANY),
+    Framework("falcon_asgi", "Falcon", _ANY),
+    Framework("aiohttp", "aiohttp", ("aiohttp",)),
+)
+OVER_WSGI: Final = (
+    Framework("nonsuch_wsgi", "none", _THREADED, ""),
+    Framework("flask", "Flask", _THREADED),
+    Framework("django_wsgi", "Django", _THREADED),
+    Framework("falcon_wsgi", "Falcon", _THREADED),
+    Framework("bottle", "Bottle", _THREADED),
+    Framework("pyramid", "Pyramid", _THREADED),
+)
+PAIRS: Final = tuple((each, server) for each in (*OVER_ASGI, *OVER_WSGI) for server in each.servers)
 
-# What a server does to every mount, or to one: (framework or None, server, check) and why.
-NOT: Final[Mapping[tuple[str | None, str, str], str]] = {}
+NO_PAIR: Final = "aiohttp's applications run on its own server, and no others do"
+# What a server does for no application: (server, check) and why. Nothing is run there.
+NOT: Final[Mapping[tuple[str, str], str]] = {
+    ("hypercorn_wsgi", "disconnect"): "hypercorn never tells a WSGI application that its client has left",
+}
+
+# Every check, in the order of the table; `checks.py` has those over a socket, and `stop` ends the server.
+CHECKS: Final[Mapping[str, str]] = {
+    "list": "the tools that the caller sees",
+    "call": "a call that reads what the lifespan yielded",
+    "hidden": "a hidden tool answers as one nobody declared, byte for byte",
+    "scope": "a missing scope",
+    "policy": "a refusal by policy",
+    "413": "a body that is too large",
+    "429": "a rate that is used up, on a second endpoint beside the first",
+    "401": "no token",
+    "stream": "events that leave while the handler runs",
+    "disconnect": "a client that leaves stops its call",
+    "stop": "SIGTERM ends the server in time, and the lifespan was left",
+}
+
+
+def planned(server: str) -> tuple[str, ...]:
+    """Return the checks that are run under a server."""
+    return tuple(check for check in CHECKS if (server, check) not in NOT)

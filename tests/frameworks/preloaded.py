@@ -1,25 +1,33 @@
-# mypy: ignore-errors
-# pyright: basic, reportMissingImports=false, reportMissingModuleSource=false
 """Imports what the mounts and servers import, once for all processes that are forked from this one."""
 
-import aiohttp.web
-import aiohttp_asgi
-import bottle
-import django.core.asgi
-import django.core.wsgi
-import falcon.asgi
-import fastapi
-import flask
-import granian
-import gunicorn.app.base
-import hypercorn.asyncio
-import hypercorn.middleware
-import litestar
-import pyramid.config
-import quart
-import starlette.applications
-import uvicorn
-import uvicorn_worker
-import waitress
+from importlib import import_module
+from typing import Final
+from warnings import catch_warnings, simplefilter
 
-import nonsuch
+MODULES: Final = (
+    "aiohttp.web",
+    "aiohttp_asgi",
+    "bottle",
+    "django.core.asgi",
+    "django.core.wsgi",
+    "falcon.asgi",
+    "fastapi",
+    "flask",
+    "granian",
+    "gunicorn.app.base",
+    "hypercorn.asyncio",
+    "hypercorn.middleware",
+    "litestar",
+    "nonsuch",
+    "pyramid.config",
+    "quart",
+    "starlette.applications",
+    "uvicorn",
+    "uvicorn_worker",
+    "waitress",
+)
+
+with catch_warnings():
+    simplefilter("ignore")  # what these packages deprecate among themselves
+    for module in MODULES:
+        import_module(module)

@@ -24,6 +24,7 @@ from nonsuch import (
     define_app_mcp,
     expose,
     grant,
+    group,
     resource,
     tool,
 )
@@ -385,7 +386,6 @@ INJECTIONS = [
     "true };\n//",
     "true }; when { true",
     "true /*",
-    "",
 ]
 
 
@@ -395,6 +395,11 @@ def test_a_condition_that_tries_to_be_more_than_a_condition(condition: str) -> N
     assert told.code == "X_POLICY_SYNTAX"
     assert told.where.startswith("<audience when:")
     assert told.fix == "correct the syntax at the place the cause names"
+
+
+def test_a_condition_that_is_empty() -> None:
+    (told,) = faults(one(visible_to=audience("")))
+    assert (told.code, told.fix) == ("X_POLICY_SYNTAX", "write a condition, or leave the clause out")
 
 
 def test_a_condition_with_a_comment_stays_a_condition() -> None:
@@ -723,6 +728,67 @@ def test_two_resources_of_one_uri() -> None:
     ]
     places = [each.place for each in boot(one(), resources=given).kernel.catalog.entries]
     assert [place.uri for place in places if place is not None] == ["app://x", "app://y"]
+
+
+GROUPS: dict[str, tuple[dict[str, Any], list[tuple[str, str]]]] = {
+    "a tool that is not served": (
+        {"groups": {"g": group("G", ["say", "gone"])}, "surface": "meta"},
+        [("X_MCP_GROUP_UNKNOWN", "the group `g` names `gone`, which is not served")],
+    ),
+    "a tool in two groups": (
+        {"groups": {"g": group("G", ["say"]), "h": group("H", ["say"])}, "surface": "meta"},
+        [("X_MCP_GROUP_CONFLICT", "`say` is listed twice in `groups`")],
+    ),
+    "a tool twice in one": (
+        {"groups": {"g": group("G", ["say", "say"])}, "surface": "meta"},
+        [("X_MCP_GROUP_CONFLICT", "`say` is listed twice in `groups`")] * 2,
+    ),
+    "a name that policies cannot carry": (
+        {"groups": {"a b": group("G", ["say"])}, "surface": "meta"},
+        [("X_NAME_INVALID", "`a b` is no group name")],
+    ),
+    "groups that nothing serves": (
+        {"groups": {"g": group("G", ["say"])}},
+        [("X_MCP_SURFACE_INVALID", "`groups` are given, and the flat surface serves none")],
+    ),
+    "a surface without groups": (
+        {"surface": "meta"},
+        [("X_MCP_SURFACE_INVALID", "the constant surface is asked for without `groups`")],
+    ),
+    "a tool of the surface's own name": (
+        {
+            "groups": {"g": group("G", ["say"])},
+            "surface": ["editor"],
+            "tools": {"list_resources": tool("L", say, policy="word:say")},
+        },
+        [("X_MCP_TOOL_DUPLICATE", "`list_resources` is a tool of the constant surface")],
+    ),
+    "a surface for one string of roles": (
+        {"groups": {"g": group("G", ["say"])}, "surface": "editor"},
+        [("X_DECLARATION_INVALID", "`surface` gives `visible_to` one string, not a list of roles")],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_groups_and_the_surface_that_serves_them(name: str) -> None:
+    given, told = GROUPS[name]
+    assert [(each.code, each.cause) for each in faults(one(), **given)] == told
+
+
+def for_everyone(_who: object) -> bool:
+    return True
+
+
+SURFACES: tuple[Any, ...] = ("meta", ["editor"], audience("principal has org"), for_everyone)
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+def test_a_surface_that_is_served(surface: Any) -> None:
+    catalog = boot(one(), groups={"g": group("G", ["say"])}, surface=surface).kernel.catalog
+    assert catalog.groups == {"g": "G"}
+    assert catalog.meta in catalog.audiences
+    assert [entry.group for entry in catalog.entries] == ["g"]
 
 
 def test_an_app_that_lets_nobody_in_cannot_be_mounted() -> None:

@@ -348,6 +348,45 @@ def test_the_steps_of_a_reading_are_those_of_a_call(tmp_path: Path) -> None:
     assert [type(each) for each in spy.transcript] == kinds
 
 
+def readable(app: App, who: Principal, uri: str, spy: Spy | None = None) -> bool:
+    return drive(app.kernel.readable(app.kernel.view_for(who), uri), spy or world())
+
+
+def test_whether_a_reading_would_be_permitted_is_decided_by_the_same_gates(tmp_path: Path) -> None:
+    """Up to its handler, which does not run; and asking is no event."""
+    app = library(tmp_path, FORBIDS)
+    acme, row = Human("h", org="acme"), Row(id="1", org="acme")
+    asked: list[tuple[Principal, str, object]] = [
+        (NOBODY, "a:open", None),
+        (NOBODY, "a:nothing", None),
+        (NOBODY, "a:secret", None),
+        (EDITOR, "a:secret", None),
+        (HOLDER, "a:secret", None),
+        (NOBODY, "a:rows/x", None),
+        (NOBODY, "a:asked/long", None),
+        (acme, "a:owned/1", row),
+        (acme, "a:owned/1", None),
+        (acme, "a:owned/1", "no row"),
+        (NOBODY, "a:owned/1", row),
+        (acme, "a:owned/1", Row(id="1", org="erring")),
+    ]
+    spies = [world({}, held) for _, _, held in asked]
+    told = [readable(app, who, uri, spy) for (who, uri, _), spy in zip(asked, spies, strict=True)]
+    expected = [True, False, False, False, True, False, False, True, False, False, False, False]
+    assert told == expected
+    assert {kind for spy in spies for kind in spy.kinds} == {"Load"}
+    for (who, uri, held), permitted in zip(asked, expected, strict=True):
+        spy = world({}, held)
+        read(app, who, uri, spy)
+        assert ("Permit" in spy.kinds) is permitted
+
+
+def test_a_value_that_nobody_can_be_sent_is_no_completion() -> None:
+    told = complete(library(), NOBODY, "a:rows/{id}", "a", world(["\ud800"]))
+    assert isinstance(told, Failed)
+    assert told.code == "X_OUTPUT_INVALID"
+
+
 def test_nobody_is_told_what_a_hidden_name_is() -> None:
     assert read(library(), STRANGER, "a:secret") == Hidden("a:secret")
     assert render(library(), STRANGER, "hush", {}) == Hidden("hush")

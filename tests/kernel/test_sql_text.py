@@ -52,6 +52,14 @@ WORST: Final = {
     "objects": "SELECT " + "JSON_OBJECT(a:" * (_END // 15) + "1" + ")" * (_END // 15),
     "offences": "SELECT " + "pg_sleep(1)," * (_END // 12) + "1",
     "fields": "SELECT " + "(a).setseed," * (_END // 12) + "1",
+    "fields of many names": "SELECT " + "".join(f"(a).lo_{each:04}," for each in range(_END // 12)) + "1",
+    "columns behind dots": "SELECT 1 FROM t" + ",t" * (_END // 4) + " ORDER BY 1" + ",a.b" * (_END // 9),
+    "columns of schemas": "SELECT 1 FROM t"
+    + ",t" * 900
+    + " ORDER BY 1"
+    + "".join(f",s.t.c{n}" for n in range(900)),
+    "named queries": "WITH " + ",".join(f"c{n} AS(TABLE c{n - 1})" for n in range(700)) + "TABLE c1",
+    "relations": ",".join(("SELECT 1 FROM t", *(f"t{n}" for n in range(_END // 6)))),
 }
 
 

@@ -173,24 +173,24 @@ def test_a_tree_that_python_cannot_read_is_too_deep(levels: int) -> None:
     assert refusal("SELECT " + "NOT " * levels + "a")[0] == "oversize"
 
 
-@pytest.mark.parametrize(
-    ("parts", "offences"),
-    [
-        ({"targetList": [{"NewNode": {}}]}, [Offence("unknown-syntax", "NewNode", None)]),
-        ({"newPart": {"RangeVar": {"relname": "t"}}}, [Offence("unknown-syntax", "SelectStmt", None)]),
-        ({"op": {"FuncCall": {"args": []}}}, [Offence("unknown-syntax", "SelectStmt", None)]),
-        ({"targetList": [["nested"]]}, [Offence("unknown-syntax", "SelectStmt", None)]),
-        (
-            {"targetList": [{"ResTarget": {"val": {"A": {}, "B": {}}}}]},
-            [Offence("unknown-syntax", "ResTarget", None)],
-        ),
-        ({"withClause": {"newPart": 1}}, [Offence("unknown-syntax", "WithClause", None)]),
-        ({"withClause": [{"CommonTableExpr": {}}]}, [Offence("unknown-syntax", "SelectStmt", None)]),
-        ({"whereClause": {"A_Expr": {"kind": "AEXPR_NEW"}}}, [Offence("unknown-syntax", "A_Expr NEW", None)]),
-        ({"larg": {"fromClause": [{"InsertStmt": {}}]}}, [Offence("write", "INSERT", None)]),
-        ({"targetList": [{}]}, []),
-    ],
-)
+NEW_TREES: Final[list[tuple[Parts, list[Offence]]]] = [
+    ({"targetList": [{"NewNode": {}}]}, [Offence("unknown-syntax", "NewNode", None)]),
+    ({"newPart": {"RangeVar": {"relname": "t"}}}, [Offence("unknown-syntax", "SelectStmt", None)]),
+    ({"op": {"FuncCall": {"args": []}}}, [Offence("unknown-syntax", "SelectStmt", None)]),
+    ({"targetList": [["nested"]]}, [Offence("unknown-syntax", "SelectStmt", None)]),
+    (
+        {"targetList": [{"ResTarget": {"val": {"A": {}, "B": {}}}}]},
+        [Offence("unknown-syntax", "ResTarget", None)],
+    ),
+    ({"withClause": {"newPart": 1}}, [Offence("unknown-syntax", "WithClause", None)]),
+    ({"withClause": [{"CommonTableExpr": {}}]}, [Offence("unknown-syntax", "SelectStmt", None)]),
+    ({"whereClause": {"A_Expr": {"kind": "AEXPR_NEW"}}}, [Offence("unknown-syntax", "A_Expr NEW", None)]),
+    ({"larg": {"fromClause": [{"InsertStmt": {}}]}}, [Offence("write", "INSERT", None)]),
+    ({"targetList": [{}]}, []),
+]
+
+
+@pytest.mark.parametrize(("parts", "offences"), NEW_TREES)
 def test_a_tree_that_nobody_has_looked_at_is_refused(parts: Parts, offences: list[Offence]) -> None:
     """A newer grammar may have nodes and parts that this table has no line for."""
     assert sql_walk.walked(Statement("SelectStmt", parts, 0)).refused == offences

@@ -182,7 +182,7 @@ def test_every_shipped_policy_forbids_and_says_what_to_do() -> None:
     for origin, text in TEXTS.items():
         for policy in parse(text, origin):
             assert not policy.permit
-            assert policy.actions == {"db.query"}
+            assert policy.actions == frozenset({"db.query"})
             assert policy.annotations["code"] == "X_MCP_QUERY_REJECTED"
             assert {"reason", "fix"} <= policy.annotations.keys(), policy.id
 

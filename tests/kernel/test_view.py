@@ -98,6 +98,14 @@ def test_more_kinds_of_caller_than_tables_are_all_answered_right() -> None:
         assert seen == kinds
 
 
+def test_a_view_holds_an_entry_as_a_tool_or_at_its_path() -> None:
+    kernel = app_of_three().kernel
+    entries = {entry.name: entry for entry in kernel.catalog.entries}
+    nobody, editor = kernel.view_for(NOBODY), kernel.view_for(EDITOR)
+    held = {name: (nobody.holds(entry), editor.holds(entry)) for name, entry in entries.items()}
+    assert held == {"one": (True, True), "two": (False, True), "three": (True, True), "four": (False, True)}
+
+
 # resources, prompts and the constant surface
 
 

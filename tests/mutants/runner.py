@@ -44,6 +44,8 @@ from .limit_table import LIMIT_MUTANTS
 from .mutant import Mutant
 from .policy_table import POLICY_MUTANTS
 from .rewrite import Stale, applied
+from .sql_properties import SQL_PROPERTIES, examples
+from .sql_table import SQL_MUTANTS
 from .table import MUTANTS
 from .wire_table import WIRE_MUTANTS
 from .wires import WIRES, Case
@@ -51,7 +53,7 @@ from .wires import WIRES, Case
 ROOT: Final = Path(__file__).resolve().parents[2]
 RESULTS: Final = Path(__file__).resolve().parent / "results"
 REAL: Final = Mutant("real", "nothing", ())
-EVERY: Final = (*MUTANTS, *WIRE_MUTANTS, *LIMIT_MUTANTS, *POLICY_MUTANTS)
+EVERY: Final = (*MUTANTS, *WIRE_MUTANTS, *LIMIT_MUTANTS, *POLICY_MUTANTS, *SQL_MUTANTS)
 
 
 @dataclass(slots=True)
@@ -229,6 +231,14 @@ def _behind(count: Counted) -> None:
     permits.test_an_error_of_the_human_denies_its_agent()
 
 
+def _asked(run: Callable[[], Iterator[None]]) -> Callable[[Counted], None]:
+    def counted(count: Counted) -> None:
+        for _ in examples(run):
+            count.examples += 1
+
+    return counted
+
+
 PROPERTIES: Final = (
     Property("hidden is absent, walked", _walked),
     Property("hidden content is absent, walked", _walked_content),
@@ -273,6 +283,7 @@ PROPERTIES: Final = (
     Property("agent within human, seen", _drawn(within.test_what_an_agent_is_shown_its_human_may_see, 60)),
     Property("agent within human, done", _drawn(within.test_what_an_agent_is_allowed_its_human_is_too, 60)),
     Property("hidden is absent, explored", _explored),
+    *(Property(f"queries: {name}", _asked(run)) for name, run in SQL_PROPERTIES),
 )
 
 

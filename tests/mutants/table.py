@@ -142,6 +142,15 @@ MUTANTS: Final = (
         ),
     ),
     _mutant(
+        "M33",
+        "a name is found in compatibility form",
+        (
+            "kernel.view:View.find",
+            ".get(name)",
+            '.get(__import__("unicodedata").normalize("NFKC", name))',
+        ),
+    ),
+    _mutant(
         "M37",
         "one catalog is kept for all callers",
         (

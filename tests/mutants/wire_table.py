@@ -83,6 +83,15 @@ _OF_LISTS: Final = (
         ),
     ),
     mutant(
+        "M39",
+        "how long a list may be kept depends on what is hidden",
+        (
+            "adapters.mcp.endpoint:Request.cached",
+            "return CACHE + ",
+            'return CACHE.replace(b":0,", b":%d," % len(self.server.kernel.catalog.entries)) + ',
+        ),
+    ),
+    mutant(
         "M35",
         "the order of a list depends on what is hidden",
         (
@@ -178,7 +187,7 @@ _OF_NAMES: Final = (
         "M49",
         "a path with a slash behind is another place, if it is one",
         (
-            "adapters.http.invoke:serve",
+            "adapters.http.invoke:_served",
             "if not asked.inside:",
             'if asked.path.endswith("/") and asked.path[:-1] in server.kernel.catalog.paths:\n'
             '        return Reply(308, headers=(("location", head.path[:-1]),))\n'
@@ -345,8 +354,18 @@ _OF_STREAMS: Final = (
     mutant(
         "updates-to-all",
         "an update is told to who listens for it, seen or not",
-        ("adapters.mcp.listen:_updated", " and view.resource(uri) is not None", ""),
+        (_LISTEN, " and (yield from request.server.kernel.readable(view, uri))", ""),
         first=_SILENT,
+    ),
+    mutant(
+        "updates-unread",
+        "an update is told to who sees what it may not read",
+        (
+            "kernel.gates:Kernel.readable",
+            "found is not None and (yield from _permitted(view, found[0], Asked(found[1])))",
+            "bool((yield from ()), ) or found is not None",
+        ),
+        first=_HEARD,
     ),
     mutant(
         "acknowledges-declared",
@@ -406,7 +425,7 @@ _OF_STREAMS: Final = (
     mutant(
         "progress-stays",
         "progress is told twice",
-        (f"{_LINE}.progress", "said.done <= self._done", "said.done < self._done"),
+        (f"{_LINE}.progress", "not self._done < said.done", "not self._done <= said.done"),
         first=_SAID,
     ),
     mutant(
@@ -511,20 +530,16 @@ _OF_ROUNDS: Final = (
         "an answer is taken from whoever sends it",
         (
             "adapters.edge.client:Waiting.deliver",
-            'asked is not None and owner_key("", asked) == owner_key("", who)',
-            "True",
+            'asked == owner_key("", who) and',
+            "True and",
         ),
         first=_ASKED,
     ),
     mutant(
-        "answer-of-an-agent",
-        "an answer is taken from the same agent for another person",
-        (
-            "adapters.edge.client:Waiting.deliver",
-            'owner_key("", asked) == owner_key("", who)',
-            "asked.id == who.id",
-        ),
-        first=_ASKED,
+        "owner-is-the-agent",
+        "what an agent of one person left belongs to the same agent of another",
+        ("kernel.model:owner_key", "in parties(principal)]", "in parties(principal)[:1]]"),
+        first=_STATE,
     ),
     mutant(
         "answer-unchecked",

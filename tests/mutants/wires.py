@@ -72,6 +72,7 @@ def heard() -> Iterator[Case]:
     """A stream ends with the right to it, and sees what its caller sees now."""
     for change in (listening.revoked, listening.anothers, listening.for_a_person):
         yield partial(listening.test_a_stream_does_not_outlive_the_right_of_its_caller, change)
+    yield listening.test_an_update_is_told_to_who_may_read_it
     yield listening.test_a_caller_who_lost_a_role_is_told_nothing_of_what_it_opened
 
 

@@ -62,6 +62,7 @@ class Server:
             include="exposed",
             grants=[grant("speaker", "word:say")],
             resolve_token=lambda _: Agent("speaker", roles=frozenset({"speaker"})),
+            rate_limits=None,
         )
 
     def post(self, message: dict[str, Any]) -> Reply:

@@ -13,6 +13,7 @@ from ....kernel import cedar
 from ....kernel.cedar_text import PolicyRefused
 from ....kernel.compile import PolicySource
 from ....kernel.errors import Fault
+from ....kernel.expansion import Expansion
 from ....kernel.loader import Sources, load
 from ....kernel.policy_text import schema_too_deep
 from ....kernel.strict_json import JsonRefused, loads
@@ -21,6 +22,7 @@ from ...analysis.importing import Import, Taken, imported
 from ...analysis.schema_json import Document, SchemaUnwritable, schema_json, schema_text
 from ...analysis.schema_types import Types
 from ...edge import policies as files
+from ...edge.app import App
 from ..caller import names
 from ..options import ASKED, Asked
 from ..render import FINDINGS, FINE, Refused, Result, table, words
@@ -61,10 +63,11 @@ def import_(
     app = asked.one()
     rules, text = rules_of(app), _schema_of(schema)
     known = _known(rules, text, types)
-    own = app.sources()
+    own, replaced = app.sources(), _replaced(app, out)
+    others = tuple(each for each in own.policies if each.origin != replaced)
 
     def check(more: tuple[PolicySource, ...]) -> Iterable[Fault]:
-        everything = Sources((*own.policies, *more), own.schemas, own.links, own.grants)
+        everything = Sources((*others, *more), own.schemas, own.links, own.grants)
         return load(rules.catalog, files.base(), everything).faults
 
     found = imported(_sources(policies), text, known, check) if policies is not None else Import()
@@ -79,6 +82,14 @@ def import_(
 # what was given
 
 
+def _replaced(app: App, out: Path | None) -> str | None:
+    """Return what the app calls the file to be written, if that is one of its own."""
+    own = app.policies_dir
+    if own is None or out is None or not out.resolve().is_relative_to(own.resolve()):
+        return None
+    return out.resolve().relative_to(own.resolve()).as_posix()
+
+
 def _schema_of(path: Path) -> str:
     """Return the schema as the engine writes it. Raises: Refused."""
     try:
@@ -86,7 +97,7 @@ def _schema_of(path: Path) -> str:
         if path.suffix == ".json":
             return schema_text(cast("Document", loads(raw)))
         text = raw.decode("utf-8")
-        strain = schema_too_deep(text)
+        strain = schema_too_deep(text) or Expansion([text]).strain(text)
         if strain is not None:
             raise Refused("X_POLICY_TOO_DEEP", f"`{path}`: {strain.why}")
         return str(cedar.schema(text))

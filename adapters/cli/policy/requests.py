@@ -19,12 +19,15 @@ from ....kernel.cedar_text import Policy
 from ....kernel.model import Call, Human, Principal
 from ....kernel.schema import InputBroken, Invalid
 from ....kernel.strict_json import Json
+from ...analysis.schema_json import unquoted
 from ..caller import SURFACE
 
 Schema = Mapping[str, Any]
-_LITERAL: Final = re.compile(r'(::)?"((?:[^"\\]|\\.)*)"|(?<![\w.])(\d+)(?!\w)')
+_LITERAL: Final = re.compile(r'(?:(\w+)::)?"((?:[^"\\]|\\.)*)"|(?<![\w.])(\d+)(?!\w)')
+_DECLARED: Final = frozenset({"Action", "Audience", "Role", "Scope"})  # whose ids no row or argument spells
+_PERSON: Final = "person"
 _FRESH: Final = ("a", "b")
-_FEW: Final = 4
+_FEW: Final = 3
 _DEEP: Final = 8
 
 
@@ -54,17 +57,17 @@ class Request:
 
 def pool(policies: Iterable[Policy]) -> Pool:
     """Return the literals of conditions and heads, each integer with its neighbours."""
-    strings, integers = set[str](), {0, 1}
+    strings, integers = {_PERSON}, {0, 1}
     for policy in policies:
         strings |= {
-            key[1] for key in (policy.principal, policy.resource) if len(key) == 2 and key[0] != "Role"
+            key[1] for key in (policy.principal, policy.resource) if len(key) == 2 and key[0] not in _DECLARED
         }
         for text, _ in cedar_parts.conditions(policy):
-            for entity, string, number in _LITERAL.findall(text):
+            for kind, string, number in _LITERAL.findall(text):
                 if number:
                     integers |= {int(number) - 1, int(number), int(number) + 1, -int(number)}
-                elif not entity:
-                    strings.add(string)
+                elif kind not in _DECLARED:
+                    strings.add(unquoted(f'"{string}"'))
     return Pool(
         (*_FRESH, *sorted(strings - {*_FRESH})), tuple(sorted(integers, key=lambda each: (abs(each), each)))
     )
@@ -127,9 +130,9 @@ class Maker:
                 yield {**record, name: each}
 
     def _somebody(self) -> Principal:
-        roles = self._draw.sample(self._roles, k=min(len(self._roles), self._draw.choice((0, 1, 1, 1, 2))))
-        org = self._draw.choice((None, *self._pool.strings[:_FEW]))
-        person = Human("person", roles=roles, org=org)
+        roles = self._draw.sample(self._roles, k=min(len(self._roles), self._draw.choice((0, 1, 1, 2, 2))))
+        org = self._draw.choice((None, *self._pool.strings[:_FEW], self._draw.choice(self._pool.strings)))
+        person = Human(_PERSON, roles=roles, org=org)
         return person if self._draw.random() < 0.2 else person.delegate("agent", scopes=self._scopes)
 
     def _resource(self) -> Json:
@@ -190,7 +193,7 @@ class Maker:
 
 
 def _person(roles: Iterable[str], org: str | None, like: Principal, scopes: Iterable[str]) -> Principal:
-    person = Human("person", roles=roles, org=org)
+    person = Human(_PERSON, roles=roles, org=org)
     return person if isinstance(like, Human) else person.delegate("agent", scopes=scopes)
 
 

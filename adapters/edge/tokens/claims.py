@@ -43,9 +43,7 @@ def addressed_to(claims: Claims, audience: str) -> bool:
 
 def seconds(value: object) -> float | None:
     """Return a time of the claims (RFC 7519 2, NumericDate), if it is one."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return None
-    return float(value) if abs(value) < 2**53 else None
+    return float(value) if isinstance(value, (int, float)) and abs(value) < 2**53 else None
 
 
 def _names(held: object) -> bool:

@@ -6,7 +6,7 @@ A caller chooses which key its token names: without a pause each request could m
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -22,17 +22,10 @@ class KeysMissing(Exception):
 
 
 class Keys:
-    """The keys of one address, for signatures of some algorithms. One event loop's own."""
+    """The keys of one address. One event loop's own."""
 
-    def __init__(
-        self,
-        client: PyJWKClient,
-        algorithms: Collection[str],
-        clock: Callable[[], float],
-        timeout_seconds: float,
-    ) -> None:
-        self._client, self._algorithms, self._clock = client, algorithms, clock
-        self._timeout = timeout_seconds
+    def __init__(self, client: PyJWKClient, clock: Callable[[], float], timeout_seconds: float) -> None:
+        self._client, self._clock, self._timeout = client, clock, timeout_seconds
         self._keys: Mapping[str, PyJWK] = {}
         self._fetched, self._asked, self._pause = float("-inf"), float("-inf"), PAUSE_SECONDS
         self._fetching: asyncio.Task[None] | None = None
@@ -68,19 +61,19 @@ class Keys:
 
     async def _fetch(self) -> None:
         told = await asyncio.to_thread(self._client.fetch_data)
-        self._keys, self._fetched = _usable(told, self._algorithms), self._clock()
+        self._keys, self._fetched = _usable(told), self._clock()
 
     def _done(self, fetching: asyncio.Task[None]) -> None:
         failed = fetching.cancelled() or fetching.exception() is not None
         self._fetching, self._pause = None, RETRY_SECONDS if failed else PAUSE_SECONDS
 
 
-def _usable(told: Any, algorithms: Collection[str]) -> Mapping[str, PyJWK]:
-    """Return the keys that verify signatures; by a secret among them anybody could sign."""
+def _usable(told: Any) -> Mapping[str, PyJWK]:
+    """Return the keys that verify signatures."""
     from jwt import PyJWKSet
 
     return {
         key.key_id: key
         for key in PyJWKSet.from_dict(told).keys
-        if key.key_id and key.public_key_use in ("sig", None) and key.algorithm_name in algorithms
+        if key.key_id and key.public_key_use in ("sig", None)
     }

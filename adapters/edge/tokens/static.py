@@ -101,8 +101,8 @@ def _read(path: Path) -> _Known:
 
 
 def _problems(refusal: ValidationError) -> list[str]:
-    errors = refusal.errors(include_url=False, include_input=False, include_context=False)
-    return [f"{'.'.join(str(step) for step in each['loc'])}: {each['msg']}" for each in errors]
+    """Return what is wrong, and never what stands there: that can be a token."""
+    return [f"{'.'.join(str(step) for step in each['loc'])}: {each['msg']}" for each in refusal.errors()]
 
 
 def _principals(path: Path, held: File) -> _Known:

@@ -101,7 +101,7 @@ def test_literals_come_with_their_neighbours() -> None:
         ' when { context.args.n > 10 && principal.org == "acme" && principal in Role::"admin" };'
     )
     found = pool(cedar_text.parse(text, "f"))
-    assert found.strings == ("a", "b", "acme", "root")
+    assert found.strings == ("a", "b", "acme", "person", "root")
     assert {9, 10, 11} <= set(found.integers)
 
 

@@ -1,4 +1,4 @@
-"""`nonsuch token new`: a token that works with the lines it comes with, and refusals of what could not be one."""
+"""`nonsuch token new`: a token that works with the lines it comes with; what could not be one is refused."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_person_reads_the_token_once_and_the_lines(tmp_path: Path) -> None:
         ([""], "an agent needs an id of 1 to 512 printable characters"),
         (["a", "--their-roles", "editor"], "`--their-roles` without a person"),
         (["a", "--acts-for", ""], "a human needs an id of 1 to 512 printable characters"),
-        (["a", "--roles", "-"], "`-` is no name in roles"),
+        (["a", "--roles", "x,-"], "`-` is no name in roles"),
     ],
 )
 def test_what_could_not_be_a_caller_gets_no_token(arguments: list[str], cause: str, capsys: Capture) -> None:

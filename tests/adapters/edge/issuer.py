@@ -25,7 +25,7 @@ AUDIENCE: Final = "https://api.example/mcp"
 NAME: Final = "https://login.example"
 ID, SECRET = "the endpoint", "its s3cret: +/&"
 Private = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
-Mode = Literal["well", "failing", "hanging", "garbage", "empty", "elsewhere"]
+Mode = Literal["well", "failing", "hanging", "garbage", "empty", "elsewhere", "dripping"]
 
 RSA: Final = rsa.generate_private_key(65_537, 2_048)
 OTHER_RSA: Final = rsa.generate_private_key(65_537, 2_048)
@@ -82,6 +82,7 @@ class Issuer:
     known: dict[str, dict[str, object]] = field(default_factory=dict[str, dict[str, object]])
     mode: Mode = "well"
     fetched: int = 0
+    stolen: int = 0
     asked: list[dict[str, str]] = field(default_factory=list[dict[str, str]])
     port: int = 0
     released: Event = field(default_factory=Event)
@@ -122,6 +123,9 @@ class Issuer:
                     return 401, b'{"error":"invalid_client"}'
                 told = self.known.get(form["token"], {"active": False})
                 return 200, json.dumps(told).encode()
+            case _, "/stolen":
+                self.stolen += 1
+                return 200, b"{}"
             case _:
                 return 404, b"{}"
 
@@ -139,7 +143,9 @@ class Issuer:
             case "empty":
                 return 200, b"[]"
             case "elsewhere":
-                return 302, b""
+                return 307, b""
+            case "dripping":
+                return 200, b"{" + b" " * 50 + b"}"
 
 
 @contextmanager
@@ -172,12 +178,15 @@ def _handler(held: Issuer) -> type[BaseHTTPRequestHandler]:
 
         def _send(self, status: int, body: bytes) -> None:
             self.send_response(status)
-            if status == 302:
+            if status == 307:
                 self.send_header("location", f"http://127.0.0.1:{held.port}/stolen")
             self.send_header("content-type", "application/json")
             self.send_header("content-length", str(len(body)))
             self.end_headers()
-            self.wfile.write(body)
+            for each in [body] if held.mode != "dripping" else [body[at : at + 1] for at in range(len(body))]:
+                self.wfile.write(each)
+                self.wfile.flush()
+                held.released.wait(0.1 if held.mode == "dripping" else 0)
 
         def log_message(self, format: str, *args: object) -> None:
             """Say nothing."""

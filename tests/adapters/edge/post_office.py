@@ -58,6 +58,7 @@ class World:
             "grants": [grant("clerk", "any")],
             "on_audit": self.events.append,
             "lifespan": self.lifespan,
+            "rate_limits": None,
         }
         return define_app_mcp(self.registry(), **{**settings, **given})
 

@@ -68,6 +68,7 @@ class Desk:
     released: threading.Event = field(default_factory=threading.Event)
     said: int = 0
     open: bool = False
+    stubborn: bool = False
     app: App = field(init=False)
 
     def __post_init__(self) -> None:
@@ -105,6 +106,7 @@ class Desk:
             "roles": ["clerk"],
             "grants": [grant("clerk", "any")],
             "resolve_token": KNOWN.get,
+            "rate_limits": None,
             "on_audit": self.events.append,
             "lifespan": self.lifespan,
             "resources": [
@@ -141,6 +143,8 @@ class Desk:
                     await asyncio.sleep(0.005)
             except asyncio.CancelledError:
                 self.lifespans.append("stopped")
+                if self.stubborn:
+                    await ctx.client.log("info", "stopped")
                 self.stopped.set()
                 raise
             self.ended.set()

@@ -67,6 +67,7 @@ def app_of(dsn: str, table: str) -> App:
         grants=[grant("r", "a:b")],
         tasks=TaskLimits(lease_seconds=LEASE_SECONDS),
         task_store=PostgresTaskStore(dsn, table),
+        rate_limits=None,
     )
 
 

@@ -184,7 +184,7 @@ def test_a_token_that_is_not_live_is_asked_about_again(issuer: Issuer) -> None:
 # An issuer that cannot be asked
 
 
-@pytest.mark.parametrize("mode", ["failing", "garbage", "empty", "elsewhere", "hanging"])
+@pytest.mark.parametrize("mode", ["failing", "garbage", "empty", "elsewhere", "hanging", "dripping"])
 def test_an_issuer_that_does_not_answer_is_nobodys_fault(issuer: Issuer, mode: Any) -> None:
     """It raises, which is 503; no answer is a yes, and none is remembered as a no."""
     issuer.known["a token"] = live()
@@ -231,6 +231,18 @@ def test_an_endpoint_that_the_issuer_does_not_know_learns_nothing(issuer: Issuer
 def test_a_token_is_not_sent_to_where_anybody_could_listen(url: str) -> None:
     with pytest.raises(ValueError, match="https"):
         IntrospectedTokens(url, client_id=ID, client_secret=SECRET, audience=AUDIENCE)
+
+
+def test_a_token_is_sent_to_no_other_place_whatever_client_asks(issuer: Issuer) -> None:
+    issuer.mode = "elsewhere"
+
+    async def scene() -> None:
+        async with httpx.AsyncClient(follow_redirects=True) as client:
+            with pytest.raises(httpx.HTTPStatusError, match="307"):
+                await resolver(issuer, client=client)("a token")
+
+    asyncio.run(scene())
+    assert issuer.stolen == 0
 
 
 def test_a_client_of_the_apps_own_is_used_and_left_open(issuer: Issuer) -> None:

@@ -323,6 +323,7 @@ app = asgi(
         roles=["clerk"],
         resolve_token=lambda token: Agent("a", roles={"clerk"}) if token == "t" else None,
         policies_dir=Path(__file__).parent / "policies",
+        rate_limits=None,
     ),
     reload="signal",
 )

@@ -449,6 +449,20 @@ def test_an_issuer_that_does_not_answer_is_nobodys_fault(issuer: Issuer, mode: A
     assert asyncio.run(scene()) == (1, ROBOT)
 
 
+def test_an_issuer_that_drips_is_not_waited_for(issuer: Issuer) -> None:
+    held = resolver(issuer, timeout_seconds=0.3)
+
+    async def scene() -> None:
+        issuer.mode = "dripping"
+        began = time.monotonic()
+        with pytest.raises(TimeoutError):
+            await held(signed(claims()))
+        assert time.monotonic() - began < 2
+        issuer.released.set()
+
+    asyncio.run(scene())
+
+
 def test_an_issuer_that_stops_and_comes_back(issuer: Issuer) -> None:
     clock = Clock()
     held, tokens = resolver(issuer, clock=clock), [signed(claims(jti=str(number))) for number in range(4)]

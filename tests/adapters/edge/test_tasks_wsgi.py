@@ -65,6 +65,7 @@ def test_a_handler_goes_on_between_requests_and_ends_with_the_application() -> N
         },
         resolve_token=lambda token: Agent(token, roles=["r"]),
         grants=[grant("r", "a:b")],
+        rate_limits=None,
     )
     served = wsgi(app)
 

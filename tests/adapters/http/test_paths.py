@@ -84,6 +84,7 @@ def test_a_declared_path_answers_where_it_says_or_is_refused_at_boot(path: str) 
             name="x",
             resolve_token=lambda _token: Agent("a", roles=frozenset({"r"})),
             grants=[grant("r", "any")],
+            rate_limits=None,
         )
     except BootError as refused:
         codes = {each.code for each in refused.faults}

@@ -69,6 +69,7 @@ def served(declared: Action, name: str | None = None) -> App:
         tools={name or declared.name: declared},
         resolve_token=caller,
         grants=[grant("r", "any")],
+        rate_limits=None,
     )
 
 

@@ -313,6 +313,7 @@ def press() -> App:
         prompts=PROMPTS,
         scopes=DESCRIBED["scopes"],
         roles=DESCRIBED["roles"],
+        rate_limits=None,
         grants=[
             grant(role, permission)
             for role, permissions in DESCRIBED["grants"].items()

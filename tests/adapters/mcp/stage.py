@@ -33,6 +33,7 @@ def stage(handler: Any = None, **given: Any) -> App:
         "resolve_token": resolve,
         "grants": [grant("r", "any")],
         "name": "stage",
+        "rate_limits": None,
         **given,
     }
     return define_app_mcp(Registry(), tools=tools, **settings)

@@ -108,6 +108,7 @@ class Desk:
             on_audit=self.events.append,
             tasks=self.limits,
             task_store=self.store,
+            rate_limits=None,
             **self.more(),
         )
 

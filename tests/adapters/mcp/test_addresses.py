@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from nonsuch import Limits, Rate
+from nonsuch import Limits, Rate, Registry, RequestFacts, define_app_mcp
 from nonsuch.kernel.audit import AuthRefused
 
-from .counted import MANY, Counted, Told
+from .counted import CALLERS, MANY, Counted, Told
 from .live import MODERN, REVISIONS, request
 
 HERE, THERE = "192.0.2.1", "192.0.2.2"
@@ -64,6 +64,14 @@ def test_a_resolver_that_fails_is_no_failure_of_the_caller() -> None:
     desk = Counted(THREE)
     assert statuses(desk, ["down"] * 10) == [503] * 10
     assert statuses(desk, ["t"]) == [200]
+
+
+def test_a_dictionary_of_tokens_is_a_resolver() -> None:
+    """Its `get` takes a second argument too, which would be who everybody else is."""
+    app = define_app_mcp(Registry(), name="x", resolve_token=CALLERS.get)
+    assert app.resolve_token is not None
+    facts = RequestFacts(HERE, None, None, "/mcp")
+    assert [app.resolve_token(token, facts) for token in ("t", "unknown")] == [CALLERS["t"], None]
 
 
 def test_a_person_at_the_door_of_agents_fails() -> None:

@@ -57,6 +57,7 @@ class Board:
                 resource(SECRET, "resource", "R", words, visible_to=self._if("resource")),
                 resource("b:{id}", "template", "T", by_id, visible_to=self._if("template")),
                 resource("a:role", "role", "R", words, visible_to=["r"]),
+                resource("a:scoped", "scoped", "S", words, scope="s"),
             ],
             resolve_token=self._resolve,
             **given,
@@ -336,6 +337,24 @@ def test_an_update_of_what_was_hidden_meanwhile_is_not_told() -> None:
     play(scene())
 
 
+def test_an_update_is_told_to_who_may_read_it() -> None:
+    async def scene() -> None:
+        board = Board()
+        streams = {
+            each: await board.listen(each, resourceSubscriptions=["a:scoped"]) for each in ("t", "same")
+        }
+        board.app.notify.resource_updated("a:scoped")
+        assert {each: await methods(stream) for each, stream in streams.items()} == {
+            "t": [],
+            "same": [UPDATED],
+        }
+        board.app.notify.close()
+        for stream in streams.values():
+            await stream.rest()
+
+    play(scene())
+
+
 # the right to listen
 
 
@@ -386,7 +405,7 @@ def test_a_caller_who_lost_a_role_is_told_of_what_it_no_longer_sees() -> None:
         stream = await board.listen(**ALL)
         board.tokens["t"] = Agent("a")
         board.show()
-        assert await methods(stream) == [TOOLS]
+        assert await methods(stream) == [TOOLS, RESOURCES]
         board.app.notify.close()
         await stream.rest()
 

@@ -120,7 +120,7 @@ def test_hints_are_derived_and_overridden_key_by_key(
     registry = Registry()
     declare = registry.query if kind == "query" else registry.action
     declare(policy=can("a:b"), mcp=expose("d", annotations=over), **given)(nothing)
-    app = define_app_mcp(registry, name="x", include="exposed", resolve_token=caller)
+    app = define_app_mcp(registry, name="x", include="exposed", resolve_token=caller, rate_limits=None)
     for revision in REVISIONS:
         assert [each["annotations"] for each in tools(revision, app=app)] == [shown]
 

@@ -119,7 +119,7 @@ def payouts(surface: Any = "meta", groups: dict[str, Group] = GROUPS, **given: A
         grants=[grant("reader", "any")],
         resolve_token=lambda token: PRINCIPALS.get(token),
         on_audit=AUDIT.append,
-        **given,
+        **{"rate_limits": None, **given},
     )
 
 
@@ -309,6 +309,7 @@ def test_a_whitelist_is_told_by_what_it_admits(params: ListParams, told: dict[st
         surface="meta",
         groups={"r": group("R", ["search"])},
         resolve_token=lambda token: PRINCIPALS.get(token),
+        rate_limits=None,
     )
     (held,) = json.loads(text(call(MODERN, "describe_resource", app=app, resources=["r"])))["resources"]
     assert [each["listParams"] for each in held["actions"]] == [told]

@@ -12,6 +12,7 @@ import pytest
 from mcp_types.methods import parse_server_request, validate_server_result
 
 from nonsuch import App, Context, ListRoots, Roots
+from nonsuch.adapters.edge import client
 from nonsuch.kernel.asks import Elicited, Given
 
 from .live import LEGACY, MODERN, REVISIONS, Json, Live, play, request, response
@@ -263,6 +264,25 @@ def test_an_answer_needs_a_caller(caller: str) -> None:
         await answered(live, response(LEGACY[1], question["id"], DECLINES))
         await stream.rest()
         assert len(heard) == 2
+
+    play(scene())
+
+
+def test_a_caller_who_answers_nothing_keeps_nobody_else_from_asking(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "MAX_EACH", 2)
+    monkeypatch.setattr(client, "MAX_WAITING", 3)
+
+    async def scene() -> None:
+        live = Live(asker("form")[0])
+        held = [(await questioned(live, LEGACY[1], caller), caller) for caller in ("t", "t", "other")]
+        for caller in ("t", "other", "ann"):
+            assert silent(await live.ask(call(LEGACY[1], caller)))
+        for (stream, question), caller in held:
+            await answered(live, response(LEGACY[1], question["id"], DECLINES, caller))
+            await stream.rest()
+        stream, question = await questioned(live, LEGACY[1])
+        await answered(live, response(LEGACY[1], question["id"], DECLINES))
+        await stream.rest()
 
     play(scene())
 

@@ -94,6 +94,7 @@ def test_the_developer_is_told_what_the_developer_can_do() -> None:
         scopes={"s": ["nothing"]},
         resolve_token=caller,
         error_audience="developer",
+        rate_limits=None,
     )
     told = json.loads(ask("2025-11-25", "tools/call", app=app, name="nothing").body)["error"]["data"]
     assert told["fix"] == "let `resolve_token` return the scope `s` for this token"
@@ -202,7 +203,12 @@ def instructed(instructions: Any) -> App:
     registry = Registry()
     registry.query(policy=can("a:b"), mcp=expose("d"))(nothing)
     return define_app_mcp(
-        registry, name="x", include="exposed", resolve_token=caller, instructions=instructions
+        registry,
+        name="x",
+        include="exposed",
+        resolve_token=caller,
+        instructions=instructions,
+        rate_limits=None,
     )
 
 

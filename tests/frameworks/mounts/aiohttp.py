@@ -1,6 +1,7 @@
 """aiohttp: MCP at /agents/mcp, by aiohttp-asgi, which also carries the lifespan."""
 # mypy: ignore-errors
-# pyright: basic, reportMissingImports=false, reportMissingModuleSource=false
+# pyright: basic, reportMissingImports=false, reportMissingModuleSource=false, reportCallIssue=false
+# pyright: reportAttributeAccessIssue=false
 
 from aiohttp import web
 from aiohttp_asgi import ASGIResource

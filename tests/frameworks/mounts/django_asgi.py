@@ -1,6 +1,7 @@
 """Django over ASGI: MCP at /agents/mcp. Django takes part in no lifespan, so the server's is ours."""
 # mypy: ignore-errors
-# pyright: basic, reportMissingImports=false, reportMissingModuleSource=false
+# pyright: basic, reportMissingImports=false, reportMissingModuleSource=false, reportCallIssue=false
+# pyright: reportAttributeAccessIssue=false
 
 from django.conf import settings
 from django.core.asgi import get_asgi_application

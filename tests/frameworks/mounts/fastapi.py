@@ -3,7 +3,8 @@
 An app with a lifespan of its own enters ours in it: `async with agents.lifespan(): ...`.
 """
 # mypy: ignore-errors
-# pyright: basic, reportMissingImports=false, reportMissingModuleSource=false
+# pyright: basic, reportMissingImports=false, reportMissingModuleSource=false, reportCallIssue=false
+# pyright: reportAttributeAccessIssue=false
 
 from fastapi import FastAPI
 

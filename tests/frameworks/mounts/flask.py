@@ -1,6 +1,7 @@
 """Flask: MCP at /agents/mcp. WSGI has no lifespan: the first request enters ours."""
 # mypy: ignore-errors
-# pyright: basic, reportMissingImports=false, reportMissingModuleSource=false
+# pyright: basic, reportMissingImports=false, reportMissingModuleSource=false, reportCallIssue=false
+# pyright: reportAttributeAccessIssue=false
 
 from flask import Flask
 from werkzeug.middleware.dispatcher import DispatcherMiddleware

@@ -1,6 +1,7 @@
 """Litestar: MCP at /agents/mcp. Litestar runs no lifespan of what it mounts, so ours is in its list."""
 # mypy: ignore-errors
-# pyright: basic, reportMissingImports=false, reportMissingModuleSource=false
+# pyright: basic, reportMissingImports=false, reportMissingModuleSource=false, reportCallIssue=false
+# pyright: reportAttributeAccessIssue=false
 
 from litestar import Litestar, asgi
 from litestar.types import Receive, Scope, Send

@@ -1,4 +1,4 @@
-"""nonsuch alone, over WSGI: MCP at /mcp. The first request enters the lifespan, the process's end leaves it."""
+"""nonsuch alone, over WSGI: MCP at /mcp. The first request enters the lifespan."""
 
 from nonsuch import wsgi
 

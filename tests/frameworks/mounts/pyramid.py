@@ -1,6 +1,7 @@
 """Pyramid: MCP at /agents/mcp. WSGI has no lifespan: the first request enters ours."""
 # mypy: ignore-errors
-# pyright: basic, reportMissingImports=false, reportMissingModuleSource=false
+# pyright: basic, reportMissingImports=false, reportMissingModuleSource=false, reportCallIssue=false
+# pyright: reportAttributeAccessIssue=false
 
 from pyramid.config import Configurator
 from pyramid.wsgi import wsgiapp2

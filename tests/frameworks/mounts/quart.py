@@ -1,6 +1,7 @@
 """Quart: MCP at /agents/mcp. The dispatcher that Quart brings along hands the lifespan to both."""
 # mypy: ignore-errors
-# pyright: basic, reportMissingImports=false, reportMissingModuleSource=false
+# pyright: basic, reportMissingImports=false, reportMissingModuleSource=false, reportCallIssue=false
+# pyright: reportAttributeAccessIssue=false
 
 from hypercorn.middleware import DispatcherMiddleware
 from quart import Quart
