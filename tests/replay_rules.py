@@ -1,4 +1,4 @@
-"""The rule of idempotency keys again, naive: what comes of a call with one, over the plain values of `rules.py`.
+"""The rule of idempotency keys again, naive: what comes of a call with one, over values of `rules.py`.
 
 Written from the documents. Imports nothing of nonsuch.
 """

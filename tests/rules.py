@@ -105,7 +105,10 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """An action, a query of many rows, a query of one, or a hand-written tool (which has no path)."""
+    """An action, a query of many rows, a query of one, or a hand-written tool (which has no path).
+
+    A ``keyed`` action takes an idempotency key: `replay_rules.py` says what comes of it.
+    """
 
     name: str
     path: str = ""
@@ -117,6 +120,7 @@ class Tool:
     arguments: tuple[Argument, ...] = ()
     behaves: Behaviour = "ok"
     needs: tuple[str, ...] = ()
+    keyed: bool = False
 
     @property
     def fields(self) -> tuple[Argument, ...]:

@@ -21,6 +21,7 @@ from nonsuch import (
     Principal,
     asgi,
 )
+from nonsuch.adapters.edge.idempotency import IdempotencyStore
 from nonsuch.adapters.edge.run import Running
 from nonsuch.kernel.audit import Event
 from nonsuch.kernel.model import Outcome
@@ -59,6 +60,7 @@ class Request:
     path: str
     headers: tuple[tuple[str, str], ...] = ()
     body: bytes = b""
+    query: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +165,7 @@ class World:
     """A served app, who its tokens are, and everything that happened in it.
 
     ``grouped`` serves it by the constant surface: the tools of each resource. ``page_size`` cuts its lists.
+    ``keys`` is where keyed calls are recorded, for worlds that share it.
     """
 
     declared: rules.World
@@ -172,6 +175,7 @@ class World:
     answers: list[Answer] = field(default_factory=list[Answer])
     ran: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     audit: list[Event] = field(default_factory=list[Event])
+    keys: IdempotencyStore | None = None
     app: App = field(init=False)
     serve: Callable[[Any, Any, Any], Coroutine[Any, Any, None]] = field(init=False)
     running: Running = field(init=False)
@@ -213,6 +217,7 @@ def scope_of(request: Request) -> dict[str, Any]:
         "type": "http",
         "method": request.method,
         "path": request.path,
+        "query_string": request.query.encode("latin-1"),
         "headers": headers,
         "client": ("127.0.0.1", 50_000),
     }

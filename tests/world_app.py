@@ -82,6 +82,7 @@ def build(world: World) -> App:
             prompts=[prompt_of(world, each) for each in world.declared.content if each.kind == "prompt"],
             page_size=world.page_size,
             secret=SECRET,
+            idempotency_store=world.keys,
             scopes=world.declared.scopes,
             instructions=instructions,
             resolve_token=lambda token: world.tokens.get(token),
@@ -111,7 +112,7 @@ def declare(registry: Registry, world: World, each: Tool) -> None:
     face = expose(f"Does {each.name}", visible_to=audience, needs=needs) if each.exposed else None
     policy = can(each.permission, loader(world, each))
     if each.kind == "action":
-        registry.action(policy=policy, mcp=face, path=each.path)(handler(world, each))
+        registry.action(policy=policy, mcp=face, path=each.path, idempotent=each.keyed)(handler(world, each))
     else:
         registry.query(policy=policy, mcp=face, path=each.path, single=each.kind == "single")(
             handler(world, each)
@@ -124,7 +125,8 @@ def handler(world: World, each: Tool) -> Callable[..., Any]:
 
     async def handle(input: Any, ctx: Any) -> object:
         world.ran.append((each.name, input.model_dump_json()))
-        done = Done(tool=each.name, by=ctx.principal.id)
+        run = f" {len(world.ran)}" if each.keyed else ""  # two runs of what runs once are told apart
+        done = Done(tool=each.name, by=f"{ctx.principal.id}{run}")
         match each.behaves:
             case "ok":
                 return [done] if rows else done

@@ -51,10 +51,10 @@ def _actions(head: Any, known: Counterparts) -> tuple[Document, tuple[Tool, ...]
         cause = "no action that the policy is about is a tool of this app"
         raise NoCounterpart(cause, "name a tool of this app", "action", UNKNOWN)
     names = {each.name for each in meant}
-    for each in known.tools.values():
-        if each.name in names and each not in meant:
-            cause = f"two actions of the schema are named `{each.name}`, and the policy is about one of them"
-            raise NoCounterpart(cause, "leave the other one out of the schema", each.name, UNKNOWN)
+    for tool in known.tools.values():
+        if tool.name in names and tool not in meant:
+            cause = f"two actions of the schema are named `{tool.name}`, and the policy is about one of them"
+            raise NoCounterpart(cause, "leave the other one out of the schema", tool.name, UNKNOWN)
     uids: Any = [{"type": "Action", "id": name} for name in sorted(names)]
     if head["op"] == "==":
         return {"op": "==", "entity": uids[0]}, tuple(meant)

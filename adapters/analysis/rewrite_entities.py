@@ -69,9 +69,7 @@ class Entities:
         for tool in self._tools:
             here = {self.kind(each) for each in self._there(tool, variable)}
             if variable == "principal" and here != _PRINCIPALS:
-                cause = (
-                    f"every principal of `{tool.name}` is {_named(here)} there, and here it need not be"
-                )
+                cause = f"every principal of `{tool.name}` is {_named(here)} there, and here it need not be"
                 raise NoCounterpart(cause, "write it without `is`", "is")
 
     def comparable(self, variable: str) -> None:

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from importlib.util import find_spec
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 log: Final = logging.getLogger("nonsuch.serve")
 BACKLOG: Final = 2_048
+PARSER: Final = f"{__name__.rpartition('.')[0]}.parser:Bounded"
 LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 
 Host = Annotated[str, Parameter(help="address to listen at")]
@@ -158,6 +160,7 @@ def _config(plan: _Plan) -> uvicorn.Config:
     return uvicorn.Config(
         FACTORY,
         factory=True,
+        http=PARSER if find_spec("httptools") else "h11",
         interface="asgi3",
         lifespan="on",
         ws="none",

@@ -26,6 +26,7 @@ log: Final = logging.getLogger("nonsuch.asgi")
 
 PATIENCE_SECONDS: Final = 0.05
 _NEVER_STARTED: Final = "the lifespan of `%s` never started; serve it with lifespan on"
+_CLOSE: Final = (("connection", "close"),)
 _JSON: Final = (b"content-type", JSON_TYPE.encode())
 _STREAM: Final = [(name.encode(), value.encode()) for name, value in STREAM_HEADERS]
 
@@ -82,7 +83,7 @@ class Application:
         if running is None:
             log.error(_NEVER_STARTED, app.name)
             return await _send(problem(503, refused("X_INTERNAL")), send)
-        stream = _Stream(receive, send, shared(app, head))
+        stream = _Stream(receive, send, (*shared(app, head), *parting(head)))
         edge = Edge(running, _reader(head, receive), stream)
         try:
             reply = await run(route(app, head), edge)
@@ -203,6 +204,19 @@ class _Stream:
             self._timer.cancel()
         if self._watch is not None:
             self._watch.cancel()
+
+
+def parting(head: Head) -> tuple[tuple[str, str], ...]:
+    """Return what ends a connection after a request that another reader may cut elsewhere.
+
+    That has a length beside chunks (RFC 9112 6.3), or a body beside an offer of another protocol, at which
+    some servers stop to read. What lies behind it on the connection must never be a request.
+    """
+    headers = head.headers
+    if "transfer-encoding" not in headers and "upgrade" not in headers:
+        return ()
+    length, chunks = "content-length" in headers, "transfer-encoding" in headers
+    return _CLOSE if (length and chunks) or ("upgrade" in headers and (length or chunks)) else ()
 
 
 def head_of(scope: Scope, received: float = 0.0) -> Head:

@@ -74,7 +74,8 @@ TRANSLATES: Final = (
 # but for the names in ACTS: a clock, randomness, files, the console, an import that no test can read.
 DECIDING_STDLIB: Final = words(
     "__future__ base64 binascii bisect codecs collections.abc dataclasses datetime decimal difflib enum"
-    " functools graphlib hashlib hmac inspect ipaddress itertools json math pathlib re types typing urllib.parse uuid"
+    " functools graphlib hashlib hmac inspect ipaddress itertools json math pathlib re types typing"
+    " urllib.parse uuid"
 )
 TRANSLATING_STDLIB: Final = DECIDING_STDLIB | {"logging"}
 LIBRARIES: Final = frozenset({"pydantic", "pydantic.dataclasses", "pydantic.fields", "pydantic_core"})

@@ -51,6 +51,8 @@ COPIES: Final = {
     "kernel/cedar_parts.py": "a node of a policy, with other conditions or an other id",
     "adapters/analysis/parts.py": "what a part of a condition holds",
     "adapters/mcp/connection.py": "what a connection remembers of its client",
+    "kernel/sql.py": "the facts of a query, once what is refused in it has a place",
+    "kernel/sql_rules.py": "a part of a query that is refused, with its place in characters",
     "adapters/edge/audit.py": "an audit event, once hidden is told from absent",
 }
 COPIERS: Final = frozenset({"dataclasses", "dataclasses.replace", "copy", "pickle", "copyreg", "marshal"})

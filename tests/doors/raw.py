@@ -26,10 +26,11 @@ Header = tuple[bytes, bytes]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One attempt: what is sent on a fresh connection."""
+    """One attempt: what is sent on a fresh connection, and what once nothing more comes back."""
 
     name: str
     raw: bytes
+    late: bytes = b""
 
 
 def rpc(method: str, params: Mapping[str, Any] | None = None, ident: int = 1) -> bytes:
@@ -273,8 +274,41 @@ def _bodies() -> dict[str, bytes]:
     }
 
 
-CASES: Final = tuple(
-    Case(name, raw)
-    for group in (_lengths(), _transfers(), _heads(), _bodies())
-    for name, raw in group.items()
+def _late() -> dict[str, tuple[bytes, bytes]]:
+    """Bodies that are requests, behind a head that some server takes for whole."""
+    size = (b"Content-Length", b"%d" % len(SMUGGLED))
+    upgrade = (b"Connection", b"Upgrade")
+    return {
+        "a body that is a request": (head(size), SMUGGLED),
+        "a body that is a request, behind an upgrade to h2c": (
+            head(size, upgrade, (b"Upgrade", b"h2c")),
+            SMUGGLED,
+        ),
+        "a body that is a request, behind an upgrade to websocket": (
+            head(size, upgrade, (b"Upgrade", b"websocket")),
+            SMUGGLED,
+        ),
+        "chunks that are a request, behind an upgrade": (
+            head(CHUNKED, upgrade, (b"Upgrade", b"h2c")),
+            SMUGGLED,
+        ),
+        "a length and chunks, and a request later": (head(size, CHUNKED) + b"0\r\n\r\n", SMUGGLED),
+        "a body that is a request, of a GET": (head(size, line=b"GET /mcp HTTP/1.1"), SMUGGLED),
+        "a body that is a request, behind no token": (head(size, without=[b"authorization"]), SMUGGLED),
+        "a body that is a request, behind HTTP 1.0": (head(size, line=b"POST /mcp HTTP/1.0"), SMUGGLED),
+        "a body that is a request, and expects to continue": (
+            head(size, (b"Expect", b"100-continue")),
+            SMUGGLED,
+        ),
+        "a body in two parts": (length(PING)[:-10], length(PING)[-10:]),
+    }
+
+
+CASES: Final = (
+    *(
+        Case(name, raw)
+        for group in (_lengths(), _transfers(), _heads(), _bodies())
+        for name, raw in group.items()
+    ),
+    *(Case(name, raw, late) for name, (raw, late) in _late().items()),
 )

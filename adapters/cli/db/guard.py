@@ -19,25 +19,28 @@ from ...edge.sql_guard import guard as guard_of
 from ..options import AsJson
 from ..render import FINDINGS, FINE, Lines, Refused, Result
 
-_PATH: Final = Parameter(negative="", help="where names without a schema are looked for, after pg_catalog")
-_READS: Final = Parameter(negative="", help="of the app, and known to only read: `public.price_with_tax`")
-Names = Annotated[tuple[str, ...], _READS]
+_READS: Final = "of the app, and known to only read: `public.price_with_tax`"
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """What an app lists: the schemas of its `search_path`, and names that only read, with their schema."""
+    """What an app lists: where its names are looked for, and those that only read, with their schema."""
 
-    schema: Annotated[tuple[str, ...], _PATH] = NOTHING.path
-    function: Names = ()
-    operator: Names = ()
-    type: Names = ()
+    path: Annotated[
+        tuple[str, ...],
+        Parameter(
+            "--schema", negative="", help="where names without a schema are looked for, after pg_catalog"
+        ),
+    ] = NOTHING.path
+    functions: Annotated[tuple[str, ...], Parameter("--function", negative="", help=_READS)] = ()
+    operators: Annotated[tuple[str, ...], Parameter("--operator", negative="", help=_READS)] = ()
+    types: Annotated[tuple[str, ...], Parameter("--type", negative="", help=_READS)] = ()
 
     def own(self) -> Own:
         """Return it as the guard takes it."""
-        named = (frozenset(each) for each in (self.function, self.operator, self.type))
-        return Own(self.schema, *named)
+        named = (frozenset(each) for each in (self.functions, self.operators, self.types))
+        return Own(self.path, *named)
 
 
 LISTED: Final = Listed()

@@ -18,7 +18,7 @@ from ....kernel.loader import Sources, load
 from ....kernel.policy_text import schema_too_deep
 from ....kernel.strict_json import JsonRefused, loads
 from ...analysis.counterparts import INPUT, Argument, Counterparts, Tool, counterparts
-from ...analysis.importing import Import, Taken, imported
+from ...analysis.importing import Check, Import, Taken, imported
 from ...analysis.schema_json import Document, SchemaUnwritable, schema_json, schema_text
 from ...analysis.schema_types import Types
 from ...edge import policies as files
@@ -63,13 +63,7 @@ def import_(
     app = asked.one()
     rules, text = rules_of(app), _schema_of(schema)
     known = _known(rules, text, types)
-    own, replaced = app.sources(), _replaced(app, out)
-    others = tuple(each for each in own.policies if each.origin != replaced)
-
-    def check(more: tuple[PolicySource, ...]) -> Iterable[Fault]:
-        everything = Sources((*others, *more), own.schemas, own.links, own.grants)
-        return load(rules.catalog, files.base(), everything).faults
-
+    check = _beside(app, _replaced(app, out))
     found = imported(_sources(policies), text, known, check) if policies is not None else Import()
     written = out if out is not None and found.policies and not found.refused else None
     if written is not None:
@@ -80,6 +74,18 @@ def import_(
 
 
 # what was given
+
+
+def _beside(app: App, replaced: str | None) -> Check:
+    """Return what the app would find wrong with policies beside its own, without the file they replace."""
+    own = app.sources()
+    others = tuple(each for each in own.policies if each.origin != replaced)
+
+    def check(more: tuple[PolicySource, ...]) -> Iterable[Fault]:
+        everything = Sources((*others, *more), own.schemas, own.links, own.grants)
+        return load(app.kernel.catalog, files.base(), everything).faults
+
+    return check
 
 
 def _replaced(app: App, out: Path | None) -> str | None:

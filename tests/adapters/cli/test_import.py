@@ -128,6 +128,32 @@ def test_what_the_app_has_already_is_refused(post: Desk) -> None:
     assert (refused["where"], refused["code"]) == ("good.cedar:2:1", "X_POLICY_ID_DUPLICATE")
 
 
+def test_an_import_takes_the_place_of_the_one_before(post: Desk) -> None:
+    arguments = ("import", "default.cedarschema", "good.cedar", "--types", "User=Human", "--app", "post_app")
+    first, again = (post.json(*arguments, "--out", "own/there.cedar") for _ in range(2))
+    assert first == again
+    assert post.json(*arguments, "--out", "own/other.cedar", status=1)["written"] is None
+
+
+def test_what_the_app_would_find_wrong_elsewhere_is_told(post: Desk) -> None:
+    """A link of the app has the id that a policy would take from it."""
+    (post.at / "own" / "mine.cedar").write_text(
+        '@id("t") permit (principal == ?principal, action == Action::"ship", resource);'
+    )
+    (post.at / "own" / "mine.links.json").write_text(
+        '[{"template_id": "t", "link_id": "light", "args": {"?principal": "Human::\\"ann\\""}}]'
+    )
+    found = post.json(
+        *("import", "default.cedarschema", "good.cedar", "--types", "User=Human", "--app", "post_app"),
+        *("--out", "own/there.cedar"),
+        status=1,
+    )
+    assert [(each["where"], each["code"]) for each in found["faults"]] == [
+        ("mine.links.json:1:2", "X_POLICY_ID_DUPLICATE")
+    ]
+    assert not (post.at / "own" / "there.cedar").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

@@ -1,0 +1,122 @@
+"""What an input costs a server, in memory and CPU time: its own parser and the app, without a socket.
+
+Judges nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+import tracemalloc
+from dataclasses import dataclass
+from typing import Any, Final
+
+from uvicorn.server import ServerState
+
+from nonsuch import App
+
+from .raw import PING, Case
+from .raw_app import config
+
+SEGMENT: Final = 65_536
+TURNS: Final = 40  # of the loop, in which a request of the corpus is answered or waits for more
+PACKET: Final = 1_500  # the least that anybody sends
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one input cost: bytes at the peak, nanoseconds of CPU, and both for each byte that was sent."""
+
+    name: str
+    size: int
+    memory: int
+    cpu: int
+
+    @property
+    def memory_factor(self) -> float:
+        """Bytes held for each byte sent; less than a packet is a packet."""
+        return self.memory / max(self.size, PACKET)
+
+    def cpu_factor(self, unit: float) -> float:
+        """CPU for each byte sent, where the unit is what a JSON parser takes for a byte."""
+        return self.cpu / max(self.size, PACKET) / unit
+
+
+class Wire(asyncio.Transport):
+    """The server's end of a connection: keeps what is written."""
+
+    def __init__(self) -> None:
+        super().__init__({"sockname": ("127.0.0.1", 80), "peername": ("127.0.0.1", 9)})
+        self.written, self.closed = list[bytes](), False
+
+    def write(self, data: Any) -> None:
+        """Keep it."""
+        self.written.append(bytes(data))
+
+    def is_closing(self) -> bool:
+        """Whether the server has had enough."""
+        return self.closed
+
+    def close(self) -> None:
+        """End it."""
+        self.closed = True
+
+    def pause_reading(self) -> None:
+        """Go on: what the corpus sends is bounded."""
+
+    def resume_reading(self) -> None:
+        """Go on."""
+
+
+def unit_of_cpu() -> float:
+    """Return the nanoseconds that the standard library's JSON parser takes for a byte, here and now."""
+    text = b"[" + b",".join([PING] * 1_000) + b"]"
+    best = min(_timed(lambda: json.loads(text)) for _ in range(5))
+    return best / len(text)
+
+
+def _timed(call: Any) -> int:
+    before = time.thread_time_ns()
+    call()
+    return time.thread_time_ns() - before
+
+
+def costs(app: App, parser: str, cases: tuple[Case, ...]) -> list[Cost]:
+    """Send each input to a connection of its own, three times."""
+    with asyncio.Runner() as runner:
+        settings = config(app, parser)
+        settings.load()
+        return [_cost(runner, settings, case) for case in cases]
+
+
+def _cost(runner: asyncio.Runner, settings: Any, case: Case) -> Cost:
+    def once() -> None:
+        runner.run(_served(settings, case))
+
+    once()
+    cpu = min(_timed(once) for _ in range(2))
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        once()
+        memory = tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+    return Cost(case.name, len(case.raw), memory, cpu)
+
+
+async def _served(settings: Any, case: Case) -> None:
+    """Be one connection: its bytes in segments, as a socket has them, and then its end."""
+    wire, state = Wire(), ServerState()
+    protocol = settings.http_protocol_class(config=settings, server_state=state, app_state={})
+    protocol.connection_made(wire)
+    for at in range(0, len(case.raw), SEGMENT):
+        if not wire.closed:
+            protocol.data_received(case.raw[at : at + SEGMENT])
+            await asyncio.sleep(0)
+    for _ in range(TURNS):
+        await asyncio.sleep(0)
+    protocol.connection_lost(None)
+    while state.tasks:
+        await asyncio.sleep(0)
