@@ -199,8 +199,8 @@ _TABLE: Final = (
         "X_MCP_QUERY_REJECTED",
         "caller",
         "`db.query` was not given one statement that only reads",
-        "send exactly one read-only SELECT, WITH, EXPLAIN, SHOW, TABLE or VALUES; a CTE that writes is no read",
-        "send exactly one read-only SELECT, WITH, EXPLAIN, SHOW, TABLE or VALUES; a CTE that writes is no read",
+        "send exactly one SELECT, WITH, EXPLAIN, SHOW, TABLE or VALUES; a CTE that writes is no read",
+        "send exactly one SELECT, WITH, EXPLAIN, SHOW, TABLE or VALUES; a CTE that writes is no read",
     ),
     Code(
         "X_JSON_INVALID",

@@ -98,7 +98,8 @@ class Message:
 
 def message_json(message: Message) -> dict[str, Any]:
     """Return a message as plain JSON values."""
-    return _MESSAGE.dump_python(message, mode="json")
+    told: dict[str, Any] = _MESSAGE.dump_python(message, mode="json")
+    return told
 
 
 _AS_JSON: Final = TypeAdapter[Any](Content)

@@ -1,4 +1,4 @@
-"""uvicorn's faster parser with what it lacks: bounds on heads, in bytes and seconds, and no fields behind a body.
+"""uvicorn's faster parser, and what it lacks: bounds on heads, and no fields from behind a body.
 
 Knows nothing of what is served.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final, cast
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 HEAD_BYTES: Final = 65_536  # as uvicorn's other parser has it
 HEAD_SECONDS: Final = 10.0
@@ -52,7 +52,8 @@ class Bounded(HttpToolsProtocol):
             super().send_400_response(msg)
 
     def _refuse(self) -> None:
-        if self.cycle is None or self.cycle.response_complete:
+        cycle = cast("RequestResponseCycle | None", self.cycle)  # none before the first request
+        if cycle is None or cycle.response_complete:
             self.transport.write(_TOO_LARGE)
         self.transport.close()
 
@@ -61,6 +62,7 @@ class Bounded(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """Begin a head."""
         self._whole, self._size = False, 0
+        self._wait()
         super().on_message_begin()
 
     def on_url(self, url: bytes) -> None:

@@ -110,6 +110,7 @@ def _texts(directory: Path, paths: Iterable[Path], faults: list[Fault]) -> Itera
 
 
 def _unreadable(name: str, refusal: OSError | UnicodeDecodeError, where: str) -> Fault:
+    fix: str | None
     match refusal:
         case UnicodeDecodeError():
             why, fix = f"is no UTF-8 from byte {refusal.start} on", "save it in UTF-8"

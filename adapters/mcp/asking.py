@@ -95,9 +95,9 @@ def _consented(answer: dict[str, Json]) -> Elicited | None:
 
 def _sampled(answer: dict[str, Json]) -> Sampled | None:
     role, content, model = answer.get("role"), answer.get("content"), answer.get("model")
-    if role not in _ROLES or not isinstance(content, (dict, list)) or not isinstance(model, str):
+    if not isinstance(role, str) or role not in _ROLES or not isinstance(model, str):
         return None
-    return Sampled(cast(str, role), content, model)
+    return Sampled(role, content, model) if isinstance(content, (dict, list)) else None
 
 
 def _roots(answer: dict[str, Json]) -> Roots | None:

@@ -1,12 +1,14 @@
 """What an input costs a server, in memory and CPU time: its own parser and the app, without a socket.
 
-Judges nothing.
+`python -m tests.doors.measure` prints the ten that cost most. Judges nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import logging
+import sys
 import time
 import tracemalloc
 from dataclasses import dataclass
@@ -16,9 +18,10 @@ from uvicorn.server import ServerState
 
 from nonsuch import App
 
-from .raw import PING, Case
-from .raw_app import config
+from .raw import CASES, PING, Case
+from .raw_app import Marked, config
 
+PARSERS: Final = ("h11", "httptools", "serve")
 SEGMENT: Final = 65_536
 TURNS: Final = 40  # of the loop, in which a request of the corpus is answered or waits for more
 PACKET: Final = 1_500  # the least that anybody sends
@@ -106,6 +109,13 @@ def _cost(runner: asyncio.Runner, settings: Any, case: Case) -> Cost:
     return Cost(case.name, len(case.raw), memory, cpu)
 
 
+def worst(found: list[Cost], unit: float) -> str:
+    """Return the ten inputs that cost most for their size."""
+    most = sorted(found, key=lambda each: -max(each.memory_factor, each.cpu_factor(unit)))[:10]
+    told = "{0.name}: {0.size} bytes, memory x{0.memory_factor:.1f}, CPU x{1:.1f}"
+    return "\n".join(told.format(each, each.cpu_factor(unit)) for each in most)
+
+
 async def _served(settings: Any, case: Case) -> None:
     """Be one connection: its bytes in segments, as a socket has them, and then its end."""
     wire, state = Wire(), ServerState()
@@ -118,5 +128,16 @@ async def _served(settings: Any, case: Case) -> None:
     for _ in range(TURNS):
         await asyncio.sleep(0)
     protocol.connection_lost(None)
-    while state.tasks:
-        await asyncio.sleep(0)
+    await asyncio.gather(*state.tasks)
+
+
+def main() -> None:
+    """Print the worst ten of each parser."""
+    logging.disable(logging.CRITICAL)
+    unit = unit_of_cpu()
+    for parser in PARSERS:
+        sys.stdout.write(f"{parser}\n{worst(costs(Marked().app, parser, CASES), unit)}\n")
+
+
+if __name__ == "__main__":
+    main()

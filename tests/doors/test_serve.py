@@ -1,4 +1,4 @@
-"""`nonsuch serve` and `nonsuch dev` as programs: what they say, how they stop, what they follow, why they refuse."""
+"""`nonsuch serve` and `dev` as programs: what they say, how they stop, what they follow, why they refuse."""
 
 from __future__ import annotations
 
@@ -331,7 +331,7 @@ def test_wrong_use_has_a_code(
     assert entry.main([*arguments, "--json"]) == 2
     error = json.loads(capsys.readouterr().out)["error"]
     assert error["code"] == code
-    assert error["cause"] and error["fix"]
+    assert all(error.values())
 
 
 def test_without_the_extra_it_says_what_to_install(

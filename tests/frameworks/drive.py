@@ -54,7 +54,9 @@ def checked(folder: Path, framework: Framework, server: str) -> Told:
             return dict.fromkeys(planned(server), f"did not start: {_said(output)}")
         mount = Mount(port, framework.prefix)
         return {
-            check: _failed(_stop, process, output, mount, server) if check == "stop" else _failed(OVER_A_SOCKET[check], mount)
+            check: _failed(_stop, process, output, mount, server)
+            if check == "stop"
+            else _failed(OVER_A_SOCKET[check], mount)
             for check in planned(server)
         }
     finally:

@@ -11,12 +11,14 @@ import pytest
 from pglast import ast, parser
 
 from nonsuch.kernel import sql_walk
+from nonsuch.kernel.sql import analyse
+from nonsuch.kernel.sql_catalog import NOTHING, read
 from nonsuch.kernel.sql_facts import Offence
 from nonsuch.kernel.sql_found import Found
 from nonsuch.kernel.sql_grammar import GRAMMAR, NODES, PLAIN
-from nonsuch.kernel.sql_tree import MAX_DEPTH, Parts, Statement, Words, parse
+from nonsuch.kernel.sql_tree import MAX_DEPTH, TOO_DEEP, Parts, Statement, Words, parse
 
-from .queries import corpus, lines, refusal
+from .queries import corpus, lines, refusal, shipped
 
 # Parts of those nodes that the table leaves out: no read has them, or the parser does not fill them.
 LEFT_OUT: Final = {
@@ -57,6 +59,7 @@ LEFT_OUT: Final = {
     "JsonBehavior": {"coerce"},
     "DefElem": {"defnamespace"},
 }
+UNREADABLE: Final = Offence("malformed", "", None, "the parser's answer cannot be read")
 NODE_TYPES: Final = {"List*", "Node*", "Expr*"}
 READS: Final = [
     *(each.text for each in corpus() if each.verdict == "accept"),
@@ -196,9 +199,44 @@ def test_a_tree_that_nobody_has_looked_at_is_refused(parts: Parts, offences: lis
     assert sql_walk.walked(Statement("SelectStmt", parts, 0)).refused == offences
 
 
+@pytest.mark.parametrize(
+    ("answer", "offence"),
+    [
+        ("no JSON", UNREADABLE),
+        ('{"stmts": [{"stmt": {}}]}', UNREADABLE),
+        ('{"stmts": [{"stmt": {"A": {}, "B": {}}}]}', UNREADABLE),
+        ('{"stmts": [{"stmt": {"A": []}}]}', UNREADABLE),
+        (parser.ParseError("stack depth limit exceeded"), Offence("oversize", "", None, TOO_DEEP)),
+        (parser.ParseError("odd", 3), Offence("malformed", "", 3, "odd")),
+        (RecursionError(), Offence("oversize", "", None, TOO_DEEP)),
+    ],
+)
+def test_an_answer_of_the_parser_that_is_none_refuses(
+    answer: str | Exception, offence: Offence, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answering(text: str) -> str:
+        if isinstance(answer, str):
+            return answer
+        raise answer
+
+    monkeypatch.setattr(parser, "parse_sql_json", answering)
+    assert parse("SELECT 1") == offence
+
+
+def test_a_text_that_no_parser_may_see_is_kept_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parser, "parse_sql_json", None)
+    told = analyse("x" * 20_000, shipped().catalogue, NOTHING)
+    assert told.families == {"oversize"}
+
+
 def test_words_are_found_without_comments() -> None:
     words = Words('/* for update */ SELECT é, (x) -- .é\n ."a""B".PG FOR /**/ SHARE')
     assert (words.begins(), words.word(17), words.word(18)) == (17, "SELECT", "")
     assert (words.behind_dot('a"B'), words.behind_dot("pg"), words.behind_dot("é")) == (39, 46, None)
     assert words.locks() == 49
     assert Words("'").begins() == 0
+
+
+def test_a_catalogue_of_another_format_is_refused() -> None:
+    with pytest.raises(ValueError, match="another format"):
+        read('{"format": 2}')

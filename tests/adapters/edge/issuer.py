@@ -45,19 +45,24 @@ def published(key: Private, ident: str, alg: str, **more: object) -> dict[str, o
     return {**held, "kid": ident, "alg": alg, "use": "sig", **more}
 
 
+class After(int):
+    """A time that many seconds after the token is made."""
+
+
 def claims(**more: object) -> dict[str, object]:
-    """What a good token says; a value of `...` leaves the claim out."""
+    """What a good token says now; a value of `...` leaves the claim out."""
     now = int(time.time())
     told: dict[str, object] = {
         "iss": NAME,
         "aud": AUDIENCE,
-        "exp": now + 3_600,
+        "exp": now + 86_400,
         "client_id": "robot",
         "scope": "posts:read posts:write",
         "roles": ["editor"],
         **more,
     }
-    return {name: value for name, value in told.items() if value is not ...}
+    kept = {name: value for name, value in told.items() if value is not ...}
+    return {name: now + value if isinstance(value, After) else value for name, value in kept.items()}
 
 
 def signed(

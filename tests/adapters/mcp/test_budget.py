@@ -50,6 +50,7 @@ def app(surface: Any = "meta", instructions: Any = instructed) -> App:
         groups={} if surface == "flat" else {"all": group("Alles", ["nothing", "hidden"])},
         instructions=instructions,
         resolve_token=lambda token: {"a": CALLER, "b": SEES}.get(token),
+        rate_limits=None,
     )
 
 

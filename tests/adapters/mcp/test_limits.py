@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import logging
 from typing import Any
 
 import pytest
 
-from nonsuch import Limits, Rate, Verdict
+from nonsuch import Limits, Rate, Verdict, group
+from nonsuch.adapters.edge.audit import level
 from nonsuch.kernel.audit import AuthRefused, RateLimited, ResourceRead, ToolCall
 from nonsuch.kernel.meter import RateClass
 
@@ -261,6 +263,24 @@ def test_each_refused_call_is_one_event(name: str) -> None:
     assert len(desk.events) == 4
 
 
+def test_a_tool_of_the_constant_surface_is_one_that_its_caller_sees() -> None:
+    groups = {"all": group("All there is", ["lookup", "change"])}
+    desk = Counted(READS, settings={"surface": "meta", "groups": groups})
+    for _ in range(2):
+        call(desk, "list_resources")
+        call(desk, "manage_resource", resource="all", action="lookup", params={})
+    told = [(each.tool, each.declared) for each in limited(desk)]
+    assert told == [("lookup", True), ("list_resources", True), ("lookup", True)]
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"), [("X_MCP_RATE_LIMITED", logging.WARNING), ("X_RATE_STORE_FAILED", logging.ERROR)]
+)
+def test_a_store_that_fails_is_louder_than_a_caller_that_hurries(code: str, expected: int) -> None:
+    assert level(ToolCall("t", "rate-limited", "mcp", "a", "agent", code=code)) == expected
+    assert level(RateLimited("tools/list", code, "a", "agent")) == expected
+
+
 OTHERS: dict[str, tuple[str, dict[str, Any], Any]] = {
     "read": (
         "resources/read",
@@ -334,3 +354,13 @@ def test_what_nobody_counts_does_not_pass(says: Any, after: int, revision: str) 
     else:
         assert event == AuthRefused("store-failed", 503, "127.0.0.1", "/mcp")
         assert desk.resolved == []
+
+
+@pytest.mark.parametrize("caller", ["unknown", "person"])
+def test_a_failure_that_nobody_counts_is_told_nothing_of_its_token(caller: str) -> None:
+    """Or guessing would be free while the store is down."""
+    desk = Counted(READS, Broken(ConnectionError(), 1))
+    told = call(desk, "lookup", caller)
+    assert (told.status, told.headers["retry-after"]) == (503, "1")
+    assert told.value["error"]["data"]["code"] == "X_RATE_STORE_FAILED"
+    assert desk.events == [AuthRefused("store-failed", 503, "127.0.0.1", "/mcp")]
