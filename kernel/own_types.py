@@ -89,7 +89,9 @@ def _resolve(catalog: Catalog, base: Base, kind: str, spot: str, reading: Readin
         return
     known = {name.text for each in statements(base.entities) for name in declared(each)} | models(catalog)
     cause = f"a `Ref` names `{kind}`, which no schema declares as an entity type"
-    fix = nearest(kind, known, f"declare `entity {kind};` in a `.cedarschema` file of `policies_dir`")
+    fix = nearest(
+        kind, known - {kind}, f"declare `entity {kind};` in a `.cedarschema` file of `policies_dir`"
+    )
     reading.refuse("X_POLICY_SCHEMA_INVALID", spot, cause, fix)
 
 

@@ -125,7 +125,8 @@ def handler(world: World, each: Tool) -> Callable[..., Any]:
 
     async def handle(input: Any, ctx: Any) -> object:
         world.ran.append((each.name, input.model_dump_json()))
-        run = f" {len(world.ran)}" if each.keyed else ""  # two runs of what runs once are told apart
+        runs = [name for name, _ in world.ran].count(each.name)
+        run = f" {runs}" if each.keyed else ""  # two runs of what runs once are told apart
         done = Done(tool=each.name, by=f"{ctx.principal.id}{run}")
         match each.behaves:
             case "ok":

@@ -1,5 +1,5 @@
-"""Over HTTP hidden is absent: paths, methods, query strings, keys, bodies and the OpenAPI document of a caller
-are those of an app in which the hidden actions were never declared, whatever anybody does meanwhile.
+"""Over HTTP hidden is absent: paths, methods, query strings, keys, bodies and a caller's OpenAPI document are
+those of an app in which the hidden actions were never declared, whatever anybody does meanwhile.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ BODIES: Final[Sequence[bytes]] = (
     *MALFORMED,
 )
 NAMES: Final = tuple(tool.name for tool in HIDDEN)
-WORDS: Final = sorted({*NAMES, *HIDDEN_PATHS, "vault", "Vault", "seat:count", "vault:open", "vault:list"})
+WORDS: Final = sorted(
+    {*NAMES, *HIDDEN_PATHS, "vault", "Vault", "seat:count", "vault:open", "vault:list"} - {"docs"}
+)  # a member of each error
 
 
 def keyed(world: rules.World) -> rules.World:
@@ -159,7 +161,7 @@ def walk(tokens: Sequence[str | None], paths: Sequence[str]) -> None:
 
 
 def keys_of_hidden_actions() -> None:
-    """A key sent to a hidden path leaves no record: it is free at the same caller's own action, and no other."""
+    """A key sent to a hidden path leaves no record: it is free at an action that its caller sees."""
     for token in ("edit", "part", "over"):
         two = Two()
         for path in HIDDEN_PATHS:
@@ -176,7 +178,7 @@ def keys_of_hidden_actions() -> None:
 
 
 def relabel() -> None:
-    """One server: whatever is sent to a hidden path and to an absent one, before and after others are there."""
+    """One server: whatever is sent to a hidden path and to an absent one, before and after others come."""
     two = Two()
     for token in ("edit", "view", "none"):
         for path in HIDDEN_PATHS:
@@ -206,11 +208,8 @@ def test_the_hidden_paths_answer_to_those_who_see_them() -> None:
     two = Two()
     assert two.a.send(request("root", "POST", "docs/reads", "", BODIES[2], "k")).status == 200
     assert two.a.send(request("root", "GET", "aaa")).status == 200
-    assert two.a.send(request("root", "PUT", "aaa")).status == 415 or True
     told = two.a.send(request("root", "GET", "openapi.json")).value["paths"]
-    assert {f"/api/{path}" for path in HIDDEN_PATHS if path != "docs/nobodys"} - set(told) == {
-        "/api/zzz"
-    } - set(told)
+    assert {f"/api/{path}" for path in HIDDEN_PATHS if path != "docs/nobodys"} <= set(told)
 
 
 # chance

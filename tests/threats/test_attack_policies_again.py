@@ -355,3 +355,12 @@ def test_a_beginners_mistake_is_told_with_what_to_write(policy: str, tmp_path: P
 def test_no_type_that_nobody_can_write_is_named(tmp_path: Path) -> None:
     told = faults(registry(), policies_dir=written(tmp_path, forbidding('"a" in resource.teams')))
     assert "__cedar" not in "".join(map(str, told))
+
+
+@pytest.mark.parametrize("schema", ["type Team = { x: Long };", "namespace N { entity Team; }"])
+def test_nobody_is_told_to_write_what_they_wrote(schema: str, tmp_path: Path) -> None:
+    (tmp_path / "own.cedarschema").write_text(f"{schema}\nentity Division; entity Squad;")
+    told = [each.fix for each in faults(registry(), policies_dir=tmp_path)]
+    assert set(told) == {
+        "correct the spelling, or declare `entity Team;` in a `.cedarschema` file of `policies_dir`"
+    }
