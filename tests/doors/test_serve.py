@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,7 +72,7 @@ class Service:
 
     def ask(self, method: str, params: Mapping[str, Any], **headers: str) -> http.client.HTTPResponse:
         """Send one message of the newest revision, and return its answer before its body."""
-        meta = {"protocolVersion": MODERN, "clientCapabilities": {}}
+        meta: dict[str, Any] = {"protocolVersion": MODERN, "clientCapabilities": {}}
         held = {f"io.modelcontextprotocol/{name}": value for name, value in meta.items()}
         message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {**params, "_meta": held}}
         told = {
@@ -84,8 +84,8 @@ class Service:
             **({"Mcp-Name": params["name"]} if "name" in params else {}),
             **headers,
         }
-        address = urlsplit(self.told["url"])
-        connection = http.client.HTTPConnection(address.netloc, timeout=PATIENCE_SECONDS)
+        url: str = self.told["url"]
+        connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=PATIENCE_SECONDS)
         self.opened.callback(connection.close)
         connection.request("POST", "/mcp", json.dumps(message), told)
         answer = connection.getresponse()
@@ -118,7 +118,7 @@ def project(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def serving(at: Path, command: str, *options: str) -> Iterator[Service]:
+def serving(at: Path, command: str, *options: str) -> Generator[Service]:
     """Run a command until it says where it serves, and end it if the test has not."""
     program = [sys.executable, "-m", "nonsuch.adapters.cli", command, "--port", "0", "--json", *options]
     with (
@@ -315,7 +315,7 @@ def test_an_endpoint_that_nobody_could_enter_is_told_once_and_the_others_are_ser
         (("dev", "--app", "gone"), "X_APP_NOT_FOUND"),
         (("serve", "--host", "256.256.256.256"), "X_SERVE_ADDRESS"),
     ],
-    ids=lambda value: " ".join(value) if isinstance(value, tuple) else value,
+    ids=str,
 )
 def test_wrong_use_has_a_code(
     project: Path,

@@ -61,8 +61,8 @@ HTTP_MUTANTS: Final = (
         first=HTTP,
     ),
     mutant(
-        "openapi-scopes",
-        "the OpenAPI document lists the scopes of all actions",
+        "openapi-security",
+        "the OpenAPI document says of security what it does not say to others",
         (
             "adapters.http.openapi:_security",
             "return [{name: []} for name in _schemes(described)]",
@@ -340,7 +340,7 @@ HTTP_MUTANTS: Final = (
     mutant(
         "guard-unaudited",
         "a guard's decision is not audited",
-        ("kernel.guarded:guarded", "yield Audit(", "tool_call and (lambda _: None)("),
+        ("kernel.guarded:guarded", "yield Audit(", "if outcome is None:\n        yield Audit("),
         first=GUARDS,
     ),
 )

@@ -40,6 +40,8 @@ from ..properties import test_removing_a_permit_never_allows_more as fewer
 from ..properties.hidden_content import HIDDEN_CONTENT_NAMES
 from ..properties.test_hidden_is_absent import HiddenIsAbsent, walk, walk_content
 from ..properties.two_worlds import HIDDEN_NAMES
+from .http_properties import HTTP_PROPERTIES
+from .http_table import HTTP_MUTANTS
 from .limit_table import LIMIT_MUTANTS
 from .mutant import Mutant
 from .policy_table import POLICY_MUTANTS
@@ -53,7 +55,7 @@ from .wires import WIRES, Case
 ROOT: Final = Path(__file__).resolve().parents[2]
 RESULTS: Final = Path(__file__).resolve().parent / "results"
 REAL: Final = Mutant("real", "nothing", ())
-EVERY: Final = (*MUTANTS, *WIRE_MUTANTS, *LIMIT_MUTANTS, *POLICY_MUTANTS, *SQL_MUTANTS)
+EVERY: Final = (*MUTANTS, *WIRE_MUTANTS, *LIMIT_MUTANTS, *HTTP_MUTANTS, *POLICY_MUTANTS, *SQL_MUTANTS)
 
 
 @dataclass(slots=True)
@@ -284,6 +286,7 @@ PROPERTIES: Final = (
     Property("agent within human, done", _drawn(within.test_what_an_agent_is_allowed_its_human_is_too, 60)),
     Property("hidden is absent, explored", _explored),
     *(Property(f"queries: {name}", _asked(run)) for name, run in SQL_PROPERTIES),
+    *(Property(name, _asked(run)) for name, run in HTTP_PROPERTIES),
 )
 
 

@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 import pytest
 
 from nonsuch import App, Registry, asgi, define_app_mcp
-from nonsuch.adapters.edge import asgi as edge
+from nonsuch.adapters.edge import endpoints as edge
 
 Lifespan = Callable[[], AbstractAsyncContextManager[None]]
 
