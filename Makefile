@@ -45,6 +45,7 @@ lock: .venv/.ready  ## write the locks again; ARGS=--upgrade takes newer version
 	@$(COMPILE) --all-extras --group dev --output-file requirements.lock pyproject.toml
 	@$(COMPILE) --output-file $(CONFORMANCE)/mcp1.lock $(CONFORMANCE)/mcp1.in
 	@$(COMPILE) --output-file $(CONFORMANCE)/mcp2.lock $(CONFORMANCE)/mcp2.in
+	@$(COMPILE) --output-file $(CONFORMANCE)/openapi.lock $(CONFORMANCE)/openapi.in
 	@$(COMPILE) --constraint requirements.lock --output-file $(FRAMEWORKS)/frameworks.lock $(FRAMEWORKS)/frameworks.in
 	@cd $(CONFORMANCE) && PATH="$(CURDIR)/$(BIN):$$PATH" npm install --package-lock-only --silent
 	@# npm copies funding addresses into the lock: an install needs the hashes only

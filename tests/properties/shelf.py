@@ -84,6 +84,7 @@ def shelf(asks: Callable[[Principal], object] | None = None, **given: Any) -> Ap
     scopes: dict[str, list[str]] = {}
     for tool in TOOLS:
         scopes.setdefault(tool.scope, []).append(tool.name)
+    given.setdefault("rate_limits", None)
     return define_app_mcp(registry, name=SERVER, include="exposed", scopes=scopes, roles=ROLES, **given)
 
 

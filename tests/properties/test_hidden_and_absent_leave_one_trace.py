@@ -148,7 +148,7 @@ ACCEPTED: dict[str, tuple[Request, int]] = {
     "a tool, 2025-06-18": (call("edit", REVISIONS[0], "listDocs", {}), 360),
     "a tool, 2025-11-25": (call("edit", REVISIONS[1], "listDocs", {}), 360),
     "a tool, 2026-07-28": (call("edit", MODERN, "listDocs", {}), 395),
-    "a tool with facts and a policy over an argument": (call("edit", MODERN, "writeDoc", ROW), 460),
+    "a tool with facts and a policy over an argument": (call("edit", MODERN, "writeDoc", ROW), 510),
     "a path": (http("edit", "docs/list", {}), 310),
 }
 

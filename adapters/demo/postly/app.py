@@ -23,6 +23,7 @@ from .... import (
     tool,
 )
 from ....kernel.audit import Event
+from ....kernel.meter import DEFAULT, Limits
 from . import queries
 from .db import Db, open_db
 from .models import (
@@ -188,7 +189,13 @@ summarize: Final = prompt(
 )
 
 
-def postly(dsn: str, tokens: Tokens, *, on_audit: Callable[[Event], object] | None = None) -> App:
+def postly(
+    dsn: str,
+    tokens: Tokens,
+    *,
+    on_audit: Callable[[Event], object] | None = None,
+    rate_limits: Limits | None = DEFAULT,
+) -> App:
     """Return the app on a database whose tables are prepared."""
 
     def lifespan() -> AbstractAsyncContextManager[Db]:
@@ -218,4 +225,5 @@ def postly(dsn: str, tokens: Tokens, *, on_audit: Callable[[Event], object] | No
         resolve_token=tokens.resolve,
         on_audit=on_audit,
         lifespan=lifespan,
+        rate_limits=rate_limits,
     )

@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-Id = Annotated[str, Field(min_length=1, max_length=64)]
+Id = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9_-]+$")]
+Words = Annotated[str, Field(pattern=r"^[^\x00]*$")]  # PostgreSQL holds every character but this one
 MinorUnits = Annotated[int, Field(description="An amount in minor units: 1250 is 12.50")]
 Limit = Annotated[int, Field(ge=1, le=100)]
 
@@ -37,7 +38,7 @@ class PayoutBatch(BaseModel):
 
 
 class PublishPost(BaseModel):
-    postId: Id
+    postId: Annotated[Id, Field(examples=["post-2"])]
     notify: bool = Field(default=False, description="Tell the subscribers")
 
 
@@ -47,15 +48,15 @@ class ListPosts(BaseModel):
 
 
 class GetPost(BaseModel):
-    postId: Id
+    postId: Annotated[Id, Field(examples=["post-1"])]
 
 
 class RefundOrder(BaseModel):
-    orderId: Id
+    orderId: Annotated[Id, Field(examples=["order-1"])]
     amountMinor: Annotated[
         int, Field(gt=0, le=10**12, description="The amount in minor units: 1250 is 12.50")
     ]
-    note: Annotated[str, Field(max_length=500)] = ""
+    note: Annotated[Words, Field(max_length=500)] = ""
 
 
 class ListOrders(BaseModel):
@@ -66,7 +67,7 @@ class ListOrders(BaseModel):
 
 
 class PreviewPayoutBatch(BaseModel):
-    batchId: Id
+    batchId: Annotated[Id, Field(examples=["batch-2"])]
 
 
 class ListPayoutBatches(BaseModel):

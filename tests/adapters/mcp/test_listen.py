@@ -374,7 +374,11 @@ def for_a_person(board: Board) -> None:
     board.tokens["t"] = Human("ann", roles=ROLES).delegate("a")
 
 
-@pytest.mark.parametrize("change", [revoked, anothers, a_persons, for_a_person])
+def of_another_organisation(board: Board) -> None:
+    board.tokens["t"] = CALLERS["else"]
+
+
+@pytest.mark.parametrize("change", [revoked, anothers, a_persons, for_a_person, of_another_organisation])
 def test_a_stream_does_not_outlive_the_right_of_its_caller(change: Callable[[Board], None]) -> None:
     """Whose token it is is asked again before anything is told; what changed meanwhile is then not told."""
 
@@ -390,6 +394,25 @@ def test_a_stream_does_not_outlive_the_right_of_its_caller(change: Callable[[Boa
         (last,) = await stream.rest()
         assert last["result"]["resultType"] == "complete"
         assert await methods(other) == [TOOLS]
+        board.app.notify.close()
+        await other.rest()
+
+    play(scene())
+
+
+def test_a_stream_of_a_revoked_token_ends_though_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its caller is asked for again at each sign of life: the slot is given back."""
+    monkeypatch.setattr(run, "KEEP_ALIVE_SECONDS", 0.05)
+
+    async def scene() -> None:
+        board = Board()
+        stream, other = await board.listen(**ALL), await board.listen("other", **ALL)
+        await stream.more()
+        revoked(board)
+        (last,) = await stream.rest()
+        assert last["result"]["resultType"] == "complete"
+        await other.more()
+        assert await methods(other) == []
         board.app.notify.close()
         await other.rest()
 

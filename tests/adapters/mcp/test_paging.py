@@ -198,7 +198,7 @@ def test_a_cursor_is_its_callers() -> None:
     app = hall(2)
     for owner in ("t", "other", "ann"):
         cursor = first(app, caller=owner)
-        others = {"t", "other", "ann", "bob", "bot"} - {owner}
+        others = {"t", "other", "ann", "bob", "bot", "else"} - {owner}
         assert not refused(app, REVISIONS[2], "tools/list", cursor, owner)
         assert {each for each in others if refused(app, REVISIONS[2], "tools/list", cursor, each)} == others
 

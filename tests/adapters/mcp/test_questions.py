@@ -126,7 +126,7 @@ def test_several_questions_are_asked_one_after_the_other() -> None:
 DECLINES = {"action": "decline"}
 
 
-@pytest.mark.parametrize("caller", ["other", "bot", "ann"])
+@pytest.mark.parametrize("caller", ["other", "bot", "ann", "else"])
 def test_an_answer_of_another_caller_is_not_taken(caller: str) -> None:
     async def scene() -> None:
         app, heard = asker("form")

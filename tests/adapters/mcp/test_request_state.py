@@ -55,7 +55,7 @@ def test_a_state_is_text_and_null_is_none() -> None:
     play(scene())
 
 
-@pytest.mark.parametrize("caller", ["other", "ann", "bot"])
+@pytest.mark.parametrize("caller", ["other", "ann", "bot", "else"])
 def test_a_state_is_its_callers(caller: str) -> None:
     async def scene() -> None:
         live, state = await opened()
