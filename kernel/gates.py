@@ -175,7 +175,7 @@ class _Loaded:
     id: str
 
 
-def _decide(
+def _decide(  # noqa: C901  (the gates in their one order, a branch each)
     view: View, entry: Entry, asked: Asked, line: Line | None, seal: Seal | None = None
 ) -> Steps[Outcome]:
     judge = view.judge
@@ -188,9 +188,12 @@ def _decide(
     if not isinstance(parsed, Parsed):
         return parsed
     # 4. admission: a call that is a retry is answered as it was, if its caller may still make it
-    attempt = yield from admitted(view, entry, asked, parsed, seal)
-    if attempt is not None and not isinstance(attempt, Attempt):
-        return attempt
+    attempt: Attempt | None = None
+    if asked.key is not None or entry.requires_key:
+        admission = yield from admitted(view, entry, asked, parsed, seal)
+        if not isinstance(admission, Attempt):
+            return admission
+        attempt = admission
     # 5. policy
     loaded = yield from _load(judge, entry, parsed.input, view.principal)
     if isinstance(loaded, (Failed, PolicyError)):
@@ -210,9 +213,17 @@ def _decide(
         kept = begun
     # 6. the handler, 7. its answer
     permit = Permit(entry, parsed.input, view.principal, loaded.facts, line)
-    if entry.task == "never" or line is None or line.tasks is None:
-        return (yield from _ended(kept, entry, (yield permit)))
-    return (yield from _launched(view, permit, line.tasks, kept))
+    tasks = None if entry.task == "never" or line is None else line.tasks
+    if tasks is None and kept is None:
+        return _concluded(entry, (yield permit))
+    return (yield from _run(view, permit, tasks, kept))
+
+
+def _run(view: View, permit: Permit, tasks: TaskLine | None, kept: Kept | None) -> Steps[Outcome]:
+    """Run what is recorded, or becomes a task."""
+    if tasks is not None:
+        return (yield from _launched(view, permit, tasks, kept))
+    return (yield from _ended(kept, permit.entry, (yield permit)))
 
 
 def _permitted(view: View, entry: Entry, asked: Asked) -> Steps[bool]:

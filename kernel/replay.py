@@ -21,8 +21,8 @@ from .view import View
 
 def admitted(
     view: View, entry: Entry, asked: Asked, parsed: Parsed, seal: Seal | None
-) -> Steps[Attempt | Outcome | None]:
-    """Return the attempt that a call is, ``None`` for one without a key; or the answer it has already."""
+) -> Steps[Attempt | Outcome]:
+    """Return the attempt that a keyed call is; or the answer it has already, or why it is none."""
     attempt = _attempted(view, entry, asked, parsed.input, seal)
     if not isinstance(attempt, Attempt):
         return attempt
@@ -32,9 +32,9 @@ def admitted(
 
 def _attempted(
     view: View, entry: Entry, asked: Asked, given: BaseModel, seal: Seal | None
-) -> Attempt | Failed | None:
+) -> Attempt | Failed:
     if asked.key is None:
-        return failed("X_IDEMPOTENCY_KEY_REQUIRED") if entry.requires_key else None
+        return failed("X_IDEMPOTENCY_KEY_REQUIRED")
     if seal is None:
         return failed("X_IDEMPOTENCY_STORE_FAILED")
     try:

@@ -68,7 +68,7 @@ class Entities:
         """Refuse to test the type of principals where there are more types here. Raises: NoCounterpart."""
         for tool in self._tools:
             here = {self.kind(each) for each in self._there(tool, variable)}
-            if variable == "principal" and here != _PRINCIPALS:
+            if variable == "principal" and set(_PRINCIPALS) != here:
                 cause = f"every principal of `{tool.name}` is {_named(here)} there, and here it need not be"
                 raise NoCounterpart(cause, "write it without `is`", "is")
 

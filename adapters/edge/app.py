@@ -36,7 +36,7 @@ from ..wire import BODY_LIMIT, Door
 from . import policies
 from .changes import Changes
 from .draft import Draft, NotBooted
-from .idempotency import DAY_SECONDS, IdempotencyStore, MemoryIdempotencyStore
+from .idempotency import DAY_SECONDS, MAX_SECONDS, IdempotencyStore, MemoryIdempotencyStore
 from .limits import MemoryRateStore, RateStore
 from .prompts import read_prompts
 from .task_store import MemoryTaskStore, TaskStore
@@ -178,7 +178,11 @@ def define_app_mcp(
     seen = policies.fingerprint(directory)
     sources = partial(policies.gather, directory, tuple(grant_sources))
     keys = _secrets(secret)
-    unusable = (*_misplaced(path), *_unusable(keys, page_size, idempotency_store), *unreadable)
+    unusable = (
+        *_misplaced(path),
+        *_unusable(keys, page_size, idempotency_store, idempotency_seconds),
+        *unreadable,
+    )
     seal = _seal(keys, name)
     kernel = _kernel(declared, unusable, sources(), oauth, seal)
     door = Door(
@@ -270,8 +274,11 @@ def _seal(given: tuple[bytes, ...], name: str) -> Seal:
 
 
 def _unusable(
-    given: tuple[bytes, ...], page_size: int | None, store: IdempotencyStore | None
+    given: tuple[bytes, ...], page_size: int | None, store: IdempotencyStore | None, seconds: float
 ) -> Iterable[Fault]:
+    if not 0 < seconds < MAX_SECONDS:
+        cause = f"`idempotency_seconds` keeps no record for {seconds} seconds"
+        yield fault("X_DECLARATION_INVALID", cause, "give the seconds for which a retry may come")
     if any(len(each) < 32 for each in given):
         fix = "give 32 random bytes or more, the same to every process"
         yield fault("X_DECLARATION_INVALID", "`secret` is too short to seal anything", fix)

@@ -16,7 +16,9 @@ from ...kernel.steps import Recall, Remember, Reserve, Reserved
 
 Clock = Callable[[], datetime]
 DAY_SECONDS: Final = 86_400
+MAX_SECONDS: Final = 10 * 366 * DAY_SECONDS
 MAX_RECORDS: Final = 100_000
+MAX_BYTES: Final = 256 * 1_048_576
 
 
 class IdempotencyStore(Protocol):
@@ -61,14 +63,15 @@ class StoreFull(Exception):
 class MemoryIdempotencyStore:
     """Keeps records in this process, and loses them with it: two processes would both run a call.
 
-    Its methods may be called from any thread. ``max_records`` bounds it: what is kept until it expires is
-    never given up for a new record, whose call is refused instead.
+    Its methods may be called from any thread. ``max_records`` and ``max_bytes`` bound it: what is kept until
+    it expires is never given up for a new record, whose call is refused instead. An answer for which there
+    is no room is given once, and its call stays begun.
     """
 
-    def __init__(self, max_records: int = MAX_RECORDS) -> None:
+    def __init__(self, max_records: int = MAX_RECORDS, max_bytes: int = MAX_BYTES) -> None:
         self._lock = threading.Lock()
         self._kept: dict[str, Kept] = {}
-        self._max = max_records
+        self._max_records, self._max_bytes, self._bytes = max_records, max_bytes, 0
 
     async def find(self, slot: str, now: datetime) -> Kept | None:
         """Return the record of a slot."""
@@ -82,22 +85,22 @@ class MemoryIdempotencyStore:
             if held is not None and kept.begun < held.expires:
                 return held
             self._forget(kept.begun)
-            if len(self._kept) >= self._max:
+            if len(self._kept) >= self._max_records:
                 raise StoreFull
-            self._kept[kept.slot] = kept
+            self._put(kept)
             return None
 
     async def end(self, kept: Kept) -> None:
-        """Put a record that has an outcome in the place of its beginning."""
+        """Put a record that has an outcome in the place of its beginning. Raises: StoreFull."""
         with self._lock:
             if self._kept.get(kept.slot) == replace(kept, outcome=None):
-                self._kept[kept.slot] = kept
+                self._put(kept)
 
     async def forget(self, kept: Kept) -> None:
         """Remove a record that was begun."""
         with self._lock:
             if self._kept.get(kept.slot) == kept:
-                del self._kept[kept.slot]
+                self._remove(kept.slot)
 
     async def purge(self, now: datetime) -> None:
         """Remove what has expired."""
@@ -115,7 +118,21 @@ class MemoryIdempotencyStore:
                 break
             gone.append(slot)
         for slot in gone:
-            del self._kept[slot]
+            self._remove(slot)
+
+    def _put(self, kept: Kept) -> None:
+        more = _size(kept) - _size(self._kept.get(kept.slot))
+        if self._bytes + more > self._max_bytes:
+            raise StoreFull
+        self._bytes += more
+        self._kept[kept.slot] = kept
+
+    def _remove(self, slot: str) -> None:
+        self._bytes -= _size(self._kept.pop(slot))
+
+
+def _size(kept: Kept | None) -> int:
+    return 0 if kept is None else len(kept.judged) + len(kept.outcome or b"")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -143,9 +143,9 @@ HTTP_MUTANTS: Final = (
         "key-not-required",
         "an action that requires a key runs without one",
         (
-            "kernel.replay:_attempted",
-            'return failed("X_IDEMPOTENCY_KEY_REQUIRED") if entry.requires_key else None',
-            "return None",
+            "kernel.gates:_decide",
+            "if asked.key is not None or entry.requires_key:",
+            "if asked.key is not None:",
         ),
         first="steps of keyed calls",
     ),

@@ -415,7 +415,11 @@ _OF_LOADERS: Final = (
     mutant(
         "unvalidated",
         "what the strict validator refuses is taken",
-        ("kernel.validation:_Check.run", "in cedar.invalid(policies, against):", "in ():"),
+        (
+            "kernel.validation:_Check.run",
+            "in sorted(cedar.invalid(policies, against), key=_last_what_follows):",
+            "in ():",
+        ),
         first="a broken set is refused",
     ),
     mutant(
@@ -461,7 +465,7 @@ _OF_LOADERS: Final = (
         "a policy that does not parse is left out",
         (
             _READ,
-            'reading.refuse("X_POLICY_SYNTAX", source.where(at), one_line(refusal))',
+            'reading.refuse("X_POLICY_SYNTAX", source.where(at), told, advice(told))',
             "pass",
         ),
         first="a broken set is refused",

@@ -307,5 +307,12 @@ def test_a_store_of_several_processes_needs_their_secret(secret: bytes | tuple[b
     assert {each.code for each in refused.value.faults} == {"X_DECLARATION_INVALID"}
 
 
+@pytest.mark.parametrize("seconds", [0, -1, float("inf"), float("nan")])
+def test_a_record_is_kept_for_some_time(seconds: float) -> None:
+    with pytest.raises(BootError) as refused:
+        Till(seconds=seconds)
+    assert [each.code for each in refused.value.faults] == ["X_DECLARATION_INVALID"]
+
+
 def test_a_store_of_this_process_needs_none() -> None:
     Till(MemoryIdempotencyStore(), None)

@@ -249,6 +249,26 @@ def test_a_full_memory_refuses_rather_than_forgets() -> None:
     use(MemoryIdempotencyStore(max_records=2), using)
 
 
+def test_an_answer_without_room_leaves_its_call_begun() -> None:
+    small, large = replace(record("a"), outcome=b"+" * 60), replace(record("b"), outcome=b"+" * 60)
+
+    async def using(store: IdempotencyStore) -> None:
+        for slot in ("a", "b"):
+            await store.begin(record(slot))
+        await store.end(small)
+        with pytest.raises(StoreFull):
+            await store.end(large)
+        assert await store.find("b", NOON) == record("b")
+        await store.purge(NOON + MINUTE)
+        for slot in ("a", "b"):
+            await store.begin(record(slot, at=NOON + MINUTE))
+        later = replace(record("b", at=NOON + MINUTE), outcome=b"+" * 60)
+        await store.end(later)
+        assert await store.find("b", NOON + MINUTE) == later
+
+    use(MemoryIdempotencyStore(max_bytes=100), using)
+
+
 def test_a_row_without_a_cipher_holds_no_input_and_with_one_no_row(address: str) -> None:
     flipped = Cipher(lambda data, bound: bytes(b ^ 7 for b in data) + bound, _unflipped)
     for cipher, readable in ((None, True), (flipped, False)):

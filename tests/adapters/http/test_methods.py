@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from io import BytesIO
 from typing import Any
 
 import pytest
 
-from nonsuch import App, Registry, can
+from nonsuch import App, Registry, can, wsgi
 from nonsuch.kernel.audit import Event, ToolCall
 
 from ...kernel.trial import faults
@@ -210,3 +211,46 @@ def test_the_place_of_the_document_is_taken() -> None:
 
     registry.query(policy=can("a:b"), path="openapi.json")(work)
     assert [each.code for each in faults(registry)] == ["X_ROUTE_DUPLICATE"]
+
+
+# every door hands a query string and a key on
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "query", "status"),
+    [
+        ("GET", "items", "state_in=new,sold", 200),
+        ("GET", "items", "limit=05", 422),
+        ("GET", "items/get", "id=%C3%BC", 200),
+        ("GET", "items/get", "id=none", 404),
+        ("DELETE", "items/drop", "id=1", 200),
+        ("OPTIONS", "items", "", 204),
+        ("PUT", "items", "", 405),
+    ],
+)
+def test_wsgi_answers_as_asgi_does(method: str, path: str, query: str, status: int) -> None:
+    over_asgi = ask(method, f"{path}?{query}" if query else path, {}, headers={KEY: "wsgi"})
+    environ: dict[str, Any] = {
+        "REQUEST_METHOD": method,
+        "PATH_INFO": f"/api/{path}",
+        "QUERY_STRING": query,
+        "CONTENT_TYPE": "application/json",
+        "CONTENT_LENGTH": "2",
+        "HTTP_HOST": "localhost",
+        "HTTP_AUTHORIZATION": "Bearer seller",
+        "HTTP_IDEMPOTENCY_KEY": "wsgi",
+        "REMOTE_ADDR": "127.0.0.1",
+        "wsgi.url_scheme": "http",
+        "wsgi.input": BytesIO(b"{}"),
+    }
+    started: list[Any] = []
+    door = wsgi(APP)
+    try:
+        parts = door(environ, lambda *given: started.append(given))  # type: ignore[arg-type, return-value]  # pyright: ignore[reportArgumentType]
+        body = b"".join(parts)
+        getattr(parts, "close", lambda: None)()
+    finally:
+        door.close()
+    told, headers = started[0][:2]
+    assert int(told.partition(" ")[0]) == over_asgi.status == status
+    assert (frozenset(headers), body) == (over_asgi.headers, over_asgi.body)

@@ -225,3 +225,12 @@ def test_callers_of_the_tests_are_what_they_say() -> None:
         "guest": "Agent",
         "person": "Human",
     }
+
+
+def test_cookies_in_several_lines_are_the_cookies_of_one_request() -> None:
+    """HTTP/2 sends each in a line of its own (RFC 9113 8.2.3)."""
+    app = counter(resolve_principal=session)
+    headers = (("host", "localhost"), ("cookie", "a=1"), ("cookie", "session=ann"))
+    assert in_process(app, Request("GET", "/api/items", headers)).status == 200
+    twice = (*headers, ("cookie", "session=bob"))
+    assert in_process(app, Request("GET", "/api/items", twice)).status == 401

@@ -119,7 +119,7 @@ def payouts(surface: Any = "meta", groups: dict[str, Group] = GROUPS, **given: A
         grants=[grant("reader", "any")],
         resolve_token=lambda token: PRINCIPALS.get(token),
         on_audit=AUDIT.append,
-        **{"rate_limits": None, **given},
+        **{"rate_limits": cast(Any, None), **given},
     )
 
 
