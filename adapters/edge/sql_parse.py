@@ -6,8 +6,10 @@ Decides nothing. The parser lets other threads run, so an event loop goes on mea
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
 from typing import Final
 
 from ...kernel.sql import analyse, unread
@@ -15,7 +17,8 @@ from ...kernel.sql_catalog import Catalogue, Own
 from ...kernel.sql_facts import SqlFacts
 
 STACK: Final = 64 * 1024 * 1024  # of address space: memory is used as far as a text nests
-_sizing: Final = threading.Lock()
+READERS: Final = 2
+_sizing = threading.Lock()
 
 
 def facts_of(text: object, catalogue: Catalogue, own: Own) -> SqlFacts:
@@ -31,26 +34,30 @@ async def facts_of_async(text: object, catalogue: Catalogue, own: Own) -> SqlFac
 
 
 def _reading(text: str, catalogue: Catalogue, own: Own) -> Future[SqlFacts]:
-    """Begin to read a text. One thread for each: none is left behind, and none is lost in a fork."""
-    read: Future[SqlFacts] = Future()
+    """Begin to read a text on one of a few threads, which stay.
 
-    def run() -> None:
-        try:
-            found = analyse(text, catalogue, own)
-        except BaseException as fault:  # noqa: BLE001  (it belongs to who waits for the facts)
-            read.set_exception(fault)
-        else:
-            read.set_result(found)
-
-    _start(threading.Thread(target=run, name="nonsuch-sql", daemon=True))
-    return read
-
-
-def _start(thread: threading.Thread) -> None:
-    """Start a thread with the large stack. The size is one for the process, so it is put back at once."""
-    with _sizing:
+    The parser takes a thread-local key from the process for each thread that ever used it, and there are
+    1,024 of them: a thread for each text would leave OpenSSL without one.
+    """
+    with _sizing:  # the size of stacks is one for the process, so it is put back at once
         before = threading.stack_size(STACK)
         try:
-            thread.start()
+            return readers().submit(analyse, text, catalogue, own)
         finally:
             threading.stack_size(before)
+
+
+@cache
+def readers() -> ThreadPoolExecutor:
+    """Return the threads that read."""
+    return ThreadPoolExecutor(READERS, "nonsuch-sql")
+
+
+def _forked() -> None:
+    """A child has none of its parent's threads, and perhaps a lock that one of them held."""
+    global _sizing
+    _sizing = threading.Lock()
+    readers.cache_clear()
+
+
+os.register_at_fork(after_in_child=_forked)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 import time
+from functools import cache
 from typing import Final
 
 import pytest
@@ -18,7 +21,13 @@ from nonsuch.kernel.sql_facts import SqlFacts
 SLOW: Final = "SELECT 1 " + ("+" * 256 + " ") * 60 + "1"
 
 
-def test_a_text_is_read_in_a_thread_of_its_own_with_a_large_stack(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True)
+def fresh_readers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every test start its own readers."""
+    monkeypatch.setattr(sql_parse, "readers", cache(sql_parse.readers.__wrapped__))
+
+
+def test_a_text_is_read_in_another_thread_with_a_large_stack(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[str, int]] = []
     start = threading.Thread.start
 
@@ -29,15 +38,15 @@ def test_a_text_is_read_in_a_thread_of_its_own_with_a_large_stack(monkeypatch: p
     monkeypatch.setattr(threading.Thread, "start", starting)
     before = threading.stack_size()
     assert facts_of("SELECT 1", catalogue(), NOTHING).kinds == ("select",)
-    assert seen == [("nonsuch-sql", STACK)]
+    assert seen == [("nonsuch-sql_0", STACK)]
     assert threading.stack_size() == before
 
 
 def test_a_text_that_no_parser_may_see_starts_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    def never(thread: threading.Thread) -> None:
-        raise AssertionError(thread)
+    def never(self: threading.Thread) -> None:
+        raise AssertionError(self)
 
-    monkeypatch.setattr(sql_parse, "_start", never)
+    monkeypatch.setattr(threading.Thread, "start", never)
     assert facts_of("x" * 20_000, catalogue(), NOTHING).families == {"oversize"}
     assert asyncio.run(facts_of_async(None, catalogue(), NOTHING)).families == {"malformed"}
 
@@ -81,6 +90,18 @@ def test_the_stack_is_put_back_where_no_thread_can_be_started(monkeypatch: pytes
     with pytest.raises(RuntimeError, match="can't start"):
         facts_of("SELECT 1", catalogue(), NOTHING)
     assert threading.stack_size() == before
+
+
+def test_many_texts_leave_openssl_its_key() -> None:
+    """The parser takes a thread-local key for each thread that used it, and a process has 1,024."""
+    code = (
+        "import ssl\n"
+        "from nonsuch.adapters.edge.sql_guard import guard\n"
+        "asked = guard()\n"
+        "assert all(asked.judge(f'SELECT {each}').verdict.allow for each in range(1500))\n"
+        "ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 def test_both_doors_of_the_guard_say_the_same() -> None:
