@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from pglast import parser
-
 from .sql_facts import Offence, shown
 from .strict_json import Json
 
@@ -36,7 +34,12 @@ class Statement:
 
 
 def parse(text: str) -> tuple[Statement, ...] | Offence:
-    """Return the statements of a text that ``sql_text`` passed, or why there are none."""
+    """Return the statements of a text that ``sql_text`` passed, or why there are none.
+
+    The parser is an extra (ADR 0019), so it is imported where it is used.
+    """
+    from pglast import parser
+
     try:
         escaped = _escaped(text)
         return escaped if escaped is not None else _statements(json.loads(parser.parse_sql_json(text)))
@@ -54,13 +57,15 @@ def _escaped(text: str) -> Offence | None:
     Tokens tell it from what only looks so in a literal. Beyond ASCII they cost the square of the text, so
     there it is refused wherever it stands.
     """
+    from pglast import parser
+
     looks = _ESCAPED.search(text)
     if looks is None or (text.isascii() and all(each.name != "UIDENT" for each in parser.scan(text))):
         return None
     return Offence("escaped-name", shown(text[looks.start() : looks.end()]), looks.start())
 
 
-def _unparsed(fault: parser.ParseError) -> Offence:
+def _unparsed(fault: Exception) -> Offence:
     message, at = (*fault.args, None)[:2]
     told = shown(str(message))
     if "stack depth" in told:
@@ -130,6 +135,8 @@ class Words:
     """
 
     def __init__(self, text: str) -> None:
+        from pglast import parser
+
         try:
             found = parser.scan(_BEYOND_ASCII.sub("q", text))
         except parser.ParseError:

@@ -53,7 +53,7 @@ def fact_resources(
     """
     given = {"manifest": manifest, "openapi.json": openapi, "routes": routes, "schema": schema}
     facts = [
-        resource(f"nonsuch://{name}", name, _FACTS[name], _reading(provider), visible_to=visible_to)
+        resource(f"nonsuch://{name}", name, _FACTS[name], _typed(provider), visible_to=visible_to)
         for name, provider in given.items()
         if provider is not None
     ]
@@ -72,7 +72,9 @@ def explain(given: Coded) -> Explained:
     return Explained(code=found.code, cause=found.cause, fix=found.fix)
 
 
-def _reading(provider: Provider) -> Provider:
+def _typed(provider: Provider) -> Provider:
+    """Return the provider with the return annotation that every reader needs, whatever it says itself."""
+
     def read() -> Any:
         return provider()
 

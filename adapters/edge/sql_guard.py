@@ -10,16 +10,13 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
+from ...kernel import sql_catalog, sql_verdict
+from ...kernel.compile import PolicySource
+from ...kernel.sql_catalog import NOTHING, Catalogue, Own
+from ...kernel.sql_facts import SqlFacts
+from ...kernel.sql_verdict import QueryPolicies, Verdict
 from .extras import require
-
-require("pglast", "nonsuch[sql]")  # before the kernel's modules import it
-
-from ...kernel import sql_catalog, sql_verdict  # noqa: E402
-from ...kernel.compile import PolicySource  # noqa: E402
-from ...kernel.sql_catalog import NOTHING, Catalogue, Own  # noqa: E402
-from ...kernel.sql_facts import SqlFacts  # noqa: E402
-from ...kernel.sql_verdict import QueryPolicies, Verdict  # noqa: E402
-from .sql_parse import facts_of, facts_of_async  # noqa: E402
+from .sql_parse import facts_of, facts_of_async
 
 _PACKAGE: Final = __name__.partition(".")[0]
 _SHIPPED: Final = ("never.cedar", "sql.cedar")
@@ -56,8 +53,10 @@ class Guard:
 def guard(own: Own = NOTHING, more: tuple[PolicySource, ...] = ()) -> Guard:
     """Return the guard of an app that lists ``own`` names and adds policies of its own.
 
-    Raises: PolicyRefused, for a policy that is not about ``db.query`` or does not fit its context.
+    Raises: ExtraMissing, without pglast; PolicyRefused, for a policy that is not about ``db.query`` or does
+    not fit its context.
     """
+    require("pglast", "nonsuch[sql]")
     return Guard(catalogue(), sql_verdict.policies((*shipped(), *more)), own)
 
 

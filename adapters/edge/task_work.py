@@ -143,7 +143,7 @@ class TaskWork:
             try:
                 await self._host.change(task.ident, task.owner, partial(ended, ending=ending))
                 return
-            except Exception as fault:  # a driver's, of any kind
+            except Exception as fault:  # a driver's, of any kind; the last one is raised on
                 if last:
                     raise
                 log.error("the end of a task was not written: %s", type(fault).__name__)

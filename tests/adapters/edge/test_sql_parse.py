@@ -12,7 +12,8 @@ from typing import Final
 
 import pytest
 
-from nonsuch.adapters.edge import sql_parse
+from nonsuch.adapters.edge import extras, sql_parse
+from nonsuch.adapters.edge.extras import ExtraMissing
 from nonsuch.adapters.edge.sql_guard import catalogue, guard
 from nonsuch.adapters.edge.sql_parse import STACK, facts_of, facts_of_async
 from nonsuch.kernel.sql_catalog import NOTHING, Catalogue, Own
@@ -121,3 +122,14 @@ def test_many_texts_are_read_at_once() -> None:
     assert asyncio.run(all_of_them()) == [True] * 50
     assert time.perf_counter() - began < 10
     assert [each.name for each in threading.enumerate() if each.name == "nonsuch-sql"] == []
+
+
+def test_a_missing_parser_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extras, "find_spec", lambda name: None)
+    with pytest.raises(ExtraMissing, match=r"pip install \"nonsuch\[sql\]\""):
+        guard()
+
+
+def test_the_guard_can_be_imported_without_its_parser() -> None:
+    code = "import sys; sys.modules['pglast'] = None; import nonsuch.adapters.edge.sql_guard"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
