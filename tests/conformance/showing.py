@@ -52,7 +52,8 @@ def for_a_model(step: Step, met: Met) -> Met:
 NO_REGISTRATION: Final = (
     "mcp-remote: Dynamic Client Registration rejected (HTTP 404): "
     '{"code":"X_ROUTE_NOT_FOUND","cause":"no action answers at that path","fix":"check the path",'
-    '"docs":"nonsuch://errors/X_ROUTE_NOT_FOUND"}'
+    '"docs":"nonsuch://errors/X_ROUTE_NOT_FOUND","type":"nonsuch://errors/X_ROUTE_NOT_FOUND",'
+    '"title":"no action answers at that path","status":404,"detail":"no action answers at that path"}'
 )
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from nonsuch.adapters.cli import parser as bounded
 
-from .measure import PARSERS, costs, unit_of_cpu, worst
+from .measure import PARSERS, measured, worst
 from .raw import CASES, CHUNKED, PING, chunked, head, length
 from .raw_app import Address, Marked, over_asgi, over_wsgi
 from .talk import Heard, answers_of, heard, pieces_of
@@ -181,11 +181,7 @@ def test_a_trailer_without_an_end_is_ended(bound: tuple[Marked, Address]) -> Non
 @pytest.mark.parametrize("parser", PARSERS)
 def test_no_input_costs_a_hundred_times_its_size(parser: str) -> None:
     """Memory in bytes, CPU in what a JSON parser takes for as many bytes; less than a packet is a packet."""
-    logging.disable(logging.WARNING)
-    try:
-        unit = unit_of_cpu()
-        found = costs(Marked().app, parser, CASES)
-    finally:
-        logging.disable(logging.NOTSET)
+    found, unit = measured(parser)
+    assert len(found) == len(CASES)
     dear = [each for each in found if max(each.memory_factor, each.cpu_factor(unit)) >= FACTOR]
     assert dear == [], worst(found, unit)
