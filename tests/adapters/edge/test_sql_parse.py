@@ -125,7 +125,10 @@ def test_many_texts_are_read_at_once() -> None:
 
 
 def test_a_missing_parser_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extras, "find_spec", lambda name: None)
+    def nothing(name: str) -> None:
+        del name
+
+    monkeypatch.setattr(extras, "find_spec", nothing)
     with pytest.raises(ExtraMissing, match=r"pip install \"nonsuch\[sql\]\""):
         guard()
 
