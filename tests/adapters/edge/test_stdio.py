@@ -641,7 +641,7 @@ def test_a_fault_of_ours_is_answered_and_logged(
         assert (told["error"]["code"], told["error"]["data"]["code"]) == (-32603, "X_INTERNAL")
 
     talk(work)
-    assert caplog.messages == ["a message could not be answered"]
+    assert caplog.messages == ["a message could not be answered: ZeroDivisionError"]
 
 
 # The end
