@@ -5,15 +5,15 @@ from __future__ import annotations
 from functools import partial
 
 from ...kernel.meta import MANAGE, TOOLS, asked_for
-from ...kernel.model import Begun, Call, InputRequired
+from ...kernel.model import Begun, Call, InputRequired, Unconfirmed
 from ...kernel.steps import Steps
 from ..meters import class_of
 from ..wire import Reply
 from . import meta, tasks
+from .deciding import led
 from .endpoint import Request
 from .metering import counted, limited
 from .refusals import answer
-from .revisions import INVALID_PARAMS
 from .rounds import another
 
 
@@ -26,7 +26,7 @@ def call(request: Request) -> Steps[Reply]:
         return (yield from counted(request, "write", malformed))
     line = request.exchange()
     if not line.reopen(request.server.seal):
-        return (yield from counted(request, "write", request.error(INVALID_PARAMS, "invalid requestState")))
+        return (yield from counted(request, "write", request.stale()))
     view = request.view()  # 8
     asked = Call(name, arguments, "mcp")
     if view.table.meta and name in TOOLS:
@@ -47,4 +47,7 @@ def call(request: Request) -> Steps[Reply]:
         return tasks.created(request, outcome.task)
     if isinstance(outcome, InputRequired):
         return another(request, line, outcome)
+    if isinstance(outcome, Unconfirmed):
+        told = led(request, line, entry, outcome)
+        return told if told is not None else answer(request, asked.name, entry, outcome)
     return answer(request, asked.name, entry, outcome)

@@ -57,6 +57,7 @@ class Bank:
     """The app, what ran, what was audited, and what time it is."""
 
     given: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    where: str | None = None
     now: datetime = START
     ran: list[Transfer] = field(default_factory=list[Transfer])
     heard: list[Event] = field(default_factory=list[Event])
@@ -84,6 +85,7 @@ class Bank:
                 store=memory_confirmation_store(),
                 permission="bank:confirm",
                 ttl=timedelta(minutes=10),
+                where=self.where,
             )
         )
         settings: dict[str, Any] = {
