@@ -1,4 +1,4 @@
-"""A client that can open an address for its person is led to where a call is confirmed, and decides nothing."""
+"""A client that opens addresses for its person is led to where a call is confirmed, and decides nothing."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ from ..http.bank import ANN, BOT, Bank, served
 from .live import LEGACY, MODERN, Json, Live, play, request
 
 WHERE = "https://bank.example/desk/{id}"
-OPENS = {"elicitation": {"url": {}}}
-KNOWS = [{}, {"elicitation": {}}, {"elicitation": {"form": {}}}, {"sampling": {}}]
-SENT = {"to": "bob", "amount": 2}
+OPENS: Json = {"elicitation": {"url": {}}}
+KNOWS: list[Json] = [{}, {"elicitation": {}}, {"elicitation": {"form": {}}}, {"sampling": {}}]
+INFO = "io.modelcontextprotocol/serverInfo"
+SENT: Json = {"to": "bob", "amount": 2}
 
 
 def call(
@@ -148,7 +149,7 @@ def test_a_real_client_opens_the_place_and_its_call_goes_on() -> None:
         assert isinstance(params, ElicitRequestURLParams)
         opened.append(params.url)
         ident = params.url.rpartition("/")[2]
-        sent = {"id": ident, "decision": "approve", "arguments": SENT}
+        sent: Json = {"id": ident, "decision": "approve", "arguments": SENT}
         told = await bank.running.invoke(ANN, "decideConfirmation", sent, "http")
         assert isinstance(told, Ok)
         return ElicitResult(action="accept")
