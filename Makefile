@@ -37,8 +37,9 @@ bench: .venv/.ready  ## measure the performance bars
 conformance: .venv/.ready  ## run the protocol's conformance suite over ASGI and WSGI; ARGS=URL runs it over that
 	@$(BIN)/python -m tests.conformance.run $(ARGS)
 
-review: .venv/.ready  ## properties and fuzzing at full depth; the Cedar corpus at NONSUCH_CEDAR_CORPUS
+review: .venv/.ready  ## properties, fuzzing, schema runs and kills at full depth; the Cedar corpus at NONSUCH_CEDAR_CORPUS
 	@NONSUCH_PROFILE=review $(BIN)/pytest tests/properties tests/fuzz -q $(ARGS)
+	@NONSUCH_PROFILE=review $(BIN)/pytest tests/adapters/http/test_schemathesis.py tests/adapters/edge/test_once.py -q $(ARGS)
 	@$(BIN)/pytest tests/kernel/test_cedar_corpus.py -q $(ARGS)
 
 lock: .venv/.ready  ## write the locks again; ARGS=--upgrade takes newer versions

@@ -2,19 +2,43 @@
 
 from .adapters.edge.app import App, define_app_mcp
 from .adapters.edge.asgi import asgi
+from .adapters.edge.audit_chain import file_audit_chain
+from .adapters.edge.audit_keys import audit_keys
+from .adapters.edge.confirmations import (
+    ConfirmationStore,
+    MemoryConfirmationStore,
+    memory_confirmation_store,
+)
+from .adapters.edge.confirming import (
+    DEFAULT_MCP_CONFIRMATION_TTL,
+    confirmations_for,
+    mcp_confirmations,
+    waited,
+)
 from .adapters.edge.facts import fact_resources
-from .adapters.edge.guards import Guard, Refused, guard
+from .adapters.edge.frameworks import django_guard, fastapi_guard, flask_guard, refusal_handler
+from .adapters.edge.guards import Allowed, Guard, Refused, guard
 from .adapters.edge.idempotency import IdempotencyStore, MemoryIdempotencyStore
 from .adapters.edge.limits import MemoryRateStore, RateStore
 from .adapters.edge.openapi import openapi
+from .adapters.edge.postgres.audit import postgres_audit_chain
+from .adapters.edge.postgres.confirmations import (
+    SQL_MCP_CONFIRMATIONS_TABLE,
+    PostgresConfirmationStore,
+    postgres_confirmation_store,
+)
 from .adapters.edge.postgres.grants import postgres_grants
 from .adapters.edge.postgres.idempotency import PostgresIdempotencyStore
 from .adapters.edge.postgres.limits import postgres_rate_limit_store
 from .adapters.edge.postgres.tasks import Cipher, PostgresTaskStore
 from .adapters.edge.reload import Reloaded, reload_policies
 from .adapters.edge.run import Open, OpenSync
+from .adapters.edge.runtime import Runtime
+from .adapters.edge.seal_keys import new_seal_key, seal_keys
 from .adapters.edge.stdio import serve_stdio, serve_stdio_async
+from .adapters.edge.streams import StreamLimits
 from .adapters.edge.task_store import MemoryTaskStore, TaskStore
+from .adapters.edge.telemetry import otel
 from .adapters.edge.tokens.introspected import IntrospectedTokens
 from .adapters.edge.tokens.signed import SignedTokens
 from .adapters.edge.tokens.static import StaticTokens
@@ -28,6 +52,8 @@ from .adapters.mcp.budget import (
 from .adapters.mcp.describe import tool_from, tool_list_entry
 from .adapters.mcp.oauth import OAuth, oauth
 from .kernel.asks import Elicit, Elicited, ElicitUrl, ListRoots, Roots, Sample, Sampled
+from .kernel.confirm_seal import KeysRefused, SealKey, SealKeys
+from .kernel.confirmation import Confirmation
 from .kernel.content import Audio, Content, Embedded, Image, Link, Message, Text
 from .kernel.declare import (
     Completing,
@@ -54,13 +80,18 @@ from .kernel.steps import RequestFacts, SessionFacts
 from .kernel.tasks import TaskLimits
 
 __all__ = [
+    "DEFAULT_MCP_CONFIRMATION_TTL",
+    "SQL_MCP_CONFIRMATIONS_TABLE",
     "ActionError",
     "Agent",
+    "Allowed",
     "App",
     "Audio",
     "BootError",
     "Cipher",
     "Completing",
+    "Confirmation",
+    "ConfirmationStore",
     "Content",
     "Context",
     "Elicit",
@@ -73,11 +104,13 @@ __all__ = [
     "IdempotencyStore",
     "Image",
     "IntrospectedTokens",
+    "KeysRefused",
     "Limits",
     "Link",
     "ListParams",
     "ListRoots",
     "McpSurface",
+    "MemoryConfirmationStore",
     "MemoryIdempotencyStore",
     "MemoryRateStore",
     "MemoryTaskStore",
@@ -88,6 +121,7 @@ __all__ = [
     "OAuth",
     "Open",
     "OpenSync",
+    "PostgresConfirmationStore",
     "PostgresIdempotencyStore",
     "PostgresTaskStore",
     "Principal",
@@ -99,11 +133,15 @@ __all__ = [
     "Reloaded",
     "RequestFacts",
     "Roots",
+    "Runtime",
     "Sample",
     "Sampled",
+    "SealKey",
+    "SealKeys",
     "SessionFacts",
     "SignedTokens",
     "StaticTokens",
+    "StreamLimits",
     "SurfaceOverBudget",
     "TaskLimits",
     "TaskStore",
@@ -112,26 +150,41 @@ __all__ = [
     "asgi",
     "assert_mcp_surface_budget",
     "audience",
+    "audit_keys",
     "can",
+    "confirmations_for",
     "define_app_mcp",
+    "django_guard",
     "expose",
     "fact_resources",
+    "fastapi_guard",
+    "file_audit_chain",
+    "flask_guard",
     "grant",
     "group",
     "guard",
+    "mcp_confirmations",
     "measure_mcp_surface",
+    "memory_confirmation_store",
+    "new_seal_key",
     "oauth",
     "openapi",
+    "otel",
+    "postgres_audit_chain",
+    "postgres_confirmation_store",
     "postgres_grants",
     "postgres_rate_limit_store",
     "prompt",
+    "refusal_handler",
     "reload_policies",
     "render_catalog",
     "resource",
+    "seal_keys",
     "serve_stdio",
     "serve_stdio_async",
     "tool",
     "tool_from",
     "tool_list_entry",
+    "waited",
     "wsgi",
 ]

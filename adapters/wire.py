@@ -31,9 +31,11 @@ from ..kernel.steps import (
     TakeToken,
 )
 from ..kernel.strict_json import Json, Limits
+from ..kernel.values import value
 
 BODY_LIMIT: Final = 1_048_576
 MEMO: Final = 256
+MEMO_CHARS: Final = 512  # of a text that is remembered; no host has as many (RFC 1035 3.1)
 REALM: Final = "nonsuch-mcp"
 JSON_TYPE: Final = "application/json"
 PROBLEM_TYPE: Final = "application/problem+json"
@@ -51,13 +53,14 @@ class Connection:
     uris: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Head:
     """A request before its body.
 
     ``headers`` has lower-case names; a repeated header arrives joined with a comma (RFC 9110 5.3),
     so that it equals no single value. ``received`` is when, in seconds since 1970. ``connection`` is
-    there where no headers are: then nothing mirrors the body. ``query`` is what followed the question mark.
+    there where no headers are: then nothing mirrors the body. ``query`` is what followed the question mark,
+    ``prefix`` where the application is mounted: it stood before ``path``, and says nothing of what is asked.
     """
 
     method: str
@@ -68,6 +71,7 @@ class Head:
     received: float = 0.0
     connection: Connection | None = None
     query: str = ""
+    prefix: str = ""
 
     @property
     def version(self) -> str | None:
@@ -76,7 +80,7 @@ class Head:
         return self.headers.get("mcp-protocol-version") if held is None else held.version
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Reply:
     """One whole answer."""
 
@@ -148,7 +152,7 @@ class Door:
     def refuses(self, head: Head) -> Refusal | None:
         """Return why a foreign Host or Origin is refused (403; MCP transports, security warning)."""
         host = head.headers.get("host", "")
-        if _host_name(host) not in _LOOPBACK and self.hosts.isdisjoint({host, _host_name(host)}):
+        if _host_name(host) not in _LOOPBACK and self.hosts.isdisjoint({host.lower(), _host_name(host)}):
             return _foreign("host", "allowed_hosts")
         origin = head.headers.get("origin")
         if origin is None or origin in self.origins or _host_name(_after_scheme(origin)) in _LOOPBACK:
@@ -204,9 +208,13 @@ def _after_scheme(origin: str) -> str:
     return rest if scheme in ("http", "https") and "/" not in rest else ""
 
 
-@lru_cache(MEMO)
 def _host_name(host: str) -> str:
     """Return the host without its port, or nothing if it is not plainly a host and a port."""
+    return _plain_host(host) if len(host) <= MEMO_CHARS else ""
+
+
+@lru_cache(MEMO)
+def _plain_host(host: str) -> str:
     try:
         parts = urlsplit(f"//{host}")
         plain = (
@@ -264,13 +272,19 @@ def _quoted(value: str) -> str:
 
 
 def authenticate(
-    head: Head, door: Door, *, agents_only: bool, session: ResolvePrincipal | None = None
+    head: Head,
+    door: Door,
+    *,
+    agents_only: bool,
+    session: ResolvePrincipal | None = None,
+    shows: bool = False,
 ) -> Steps[Principal | Unauthenticated]:
     """Resolve the bearer token of a request to a principal. The token goes nowhere else.
 
     1. whether this address failed too often  2. the token  3. who it is  4. what kind of caller that is.
-    Only failures count against an address, so that nobody is kept out by what callers behind it do.
-    ``session`` is what to ask instead about a request without a token.
+    Only failures count against an address, so that nobody is kept out by what callers behind it do; and
+    who shows nothing has failed at nothing: clients ask so to find out where tokens come from.
+    ``session`` is what to ask instead about a request without a token, which ``shows`` something for it.
     """
     held = yield from _held(head, door)  # 1
     if held is not None:
@@ -278,14 +292,16 @@ def authenticate(
     token = bearer(head.headers.get("authorization"))  # 2
     asked = session if token is None else ResolveToken(token, facts_of(head))
     if asked is None:
-        return (yield from _refuse(head, door, "no-token", 401))
+        tried = "authorization" in head.headers
+        return (yield from _refuse(head, door, "no-token", 401, tried=tried))
     answer = yield asked  # 3
     if not isinstance(answer, Returned):
         return (yield from _refuse(head, door, "resolver-failed", 503))
     if answer.value is not None and type(answer.value) not in (Agent, Human):
         return (yield from _refuse(head, door, "resolver-failed", 503))
     if not isinstance(answer.value, (Agent, Human)):
-        return (yield from _refuse(head, door, "no-token" if token is None else "unknown-token", 401))
+        reason: AuthReason = "no-token" if token is None else "unknown-token"
+        return (yield from _refuse(head, door, reason, 401, tried=shows or token is not None))
     if agents_only and not isinstance(answer.value, Agent):  # 4
         return (yield from _refuse(head, door, "not-an-agent", 403))
     return answer.value
@@ -305,9 +321,11 @@ def _held(head: Head, door: Door) -> Steps[Unauthenticated | None]:
     return (yield from _unauthenticated(head, door, "address-limited", 429, verdict.retry_after))
 
 
-def _refuse(head: Head, door: Door, reason: AuthReason, status: AuthStatus) -> Steps[Unauthenticated]:
+def _refuse(
+    head: Head, door: Door, reason: AuthReason, status: AuthStatus, *, tried: bool = True
+) -> Steps[Unauthenticated]:
     """Refuse, and count the failure; one that nobody could count is told nothing of its token."""
-    if door.rates is not None and head.address is not None and status != 503:
+    if tried and door.rates is not None and head.address is not None and status != 503:
         answer = yield TakeToken(address_key(door.server, head.address), door.rates.unauthenticated)
         if not isinstance(answer, Returned) or not isinstance(answer.value, Verdict):
             return (yield from _unauthenticated(head, door, "store-failed", 503, 1))
@@ -327,15 +345,20 @@ _CODES: Final[Mapping[AuthReason, str]] = {
 def _unauthenticated(
     head: Head, door: Door, reason: AuthReason, status: AuthStatus, retry_after: int = 0
 ) -> Steps[Unauthenticated]:
-    yield Audit(AuthRefused(reason, status, head.address, head.path))
+    yield Audit(AuthRefused(reason, status, head.address, head.path[:MAX_PATH_CHARS]))
     return Unauthenticated(reason, status, refused(_CODES[reason], door.audience), retry_after)
 
 
+MAX_PATH_CHARS: Final = 512  # of an event, which nobody need be anybody to cause
+MAX_TOKEN_CHARS: Final = 16_384
+# RFC 6750 2.1, and whatever else is visible ASCII but a comma, with which repeated headers are joined
+_BEARER: Final = re.compile(rf"bearer +([!-+\--~]{{1,{MAX_TOKEN_CHARS}}}) *", re.IGNORECASE | re.ASCII)
+
+
 def bearer(header: str | None) -> str | None:
-    """Return the token of an ``Authorization: Bearer`` header (RFC 6750 2.1)."""
-    scheme, _, token = (header or "").partition(" ")
-    token = token.strip(" ")
-    return token if scheme.lower() == "bearer" and token and " " not in token and "," not in token else None
+    """Return the token of an ``Authorization: Bearer`` header; what no token can be reaches no resolver."""
+    found = _BEARER.fullmatch(header or "")
+    return None if found is None else found[1]
 
 
 def facts_of(head: Head) -> RequestFacts:
@@ -351,13 +374,18 @@ def media_type(head: Head) -> str:
 def accepts_json(head: Head) -> bool:
     """Whether the caller takes JSON (RFC 9110 12.5.1); no ``Accept`` takes anything."""
     accept = head.headers.get("accept")
-    return accept is None or not _taken(accept).isdisjoint({JSON_TYPE, "application/*", "*/*"})
+    return accept is None or not _ranges(accept).isdisjoint({JSON_TYPE, "application/*", "*/*"})
 
 
 def accepts_stream(head: Head) -> bool:
     """Whether the caller takes server-sent events; who names no type is not sent any."""
     accept = head.headers.get("accept")
-    return accept is not None and not _taken(accept).isdisjoint({STREAM_TYPE, "text/*", "*/*"})
+    return accept is not None and not _ranges(accept).isdisjoint({STREAM_TYPE, "text/*", "*/*"})
+
+
+def _ranges(accept: str) -> frozenset[str]:
+    """Return the media types of an ``Accept``; a long one is not remembered, for anybody can send many."""
+    return _taken(accept) if len(accept) <= MEMO_CHARS else _taken.__wrapped__(accept)
 
 
 @lru_cache(MEMO)

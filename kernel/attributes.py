@@ -55,7 +55,8 @@ class Lacks:
         for entry in entries:
             self._add(("context", "args"), entry.input.model, CALLERS, f"the input of `{entry.name}`")
             if entry.resource is not None:
-                self._add(("resource",), entry.resource.model, LOADED, f"`{entry.resource.name}`")
+                root = ("context",) if entry.resource.told else ("resource",)
+                self._add(root, entry.resource.model, LOADED, f"`{entry.resource.name}`")
 
     def _add(self, root: Path, model: type[BaseModel], around: Around, owner: str) -> None:
         for path, held, shape in attributes(model, around):

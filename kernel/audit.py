@@ -1,14 +1,16 @@
 """Outcome -> audit event: who, what, how it ended and by which code; never arguments, rows or tokens.
 
 Writes nothing. ``declared`` is filled in after the answer has left, because a second look-up of a
-name before that would show in the time it takes.
+name before that would show in the time it takes; ``at`` as well, by the edge's clock.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Final, Literal, assert_never
 
+from .confirmation import Slip
 from .model import (
     Agent,
     Begun,
@@ -23,15 +25,18 @@ from .model import (
     Principal,
     ScopeDenied,
     Surface,
+    Unconfirmed,
     Unfit,
 )
 from .tasks import fingerprint
+from .values import value
 
 OutcomeName = Literal[
     "ok",
     "hidden",
     "scope-denied",
     "invalid-args",
+    "unconfirmed",
     "policy-denied",
     "policy-error",
     "input-required",
@@ -45,9 +50,10 @@ AuthReason = Literal[
     "no-token", "unknown-token", "not-an-agent", "resolver-failed", "address-limited", "store-failed"
 ]
 MAX_NAME_CHARS: Final = 128
+REJECTED: Final = "X_MCP_CONFIRMATION_REJECTED"  # a person's no is a denial
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ToolCall:
     """One call and its outcome.
 
@@ -55,7 +61,8 @@ class ToolCall:
     fingerprint in both. ``policies`` are ids for the operator. ``declared`` tells a hidden name from an
     absent one and is ``None`` where the outcome already says that the entry exists. A call is
     ``rate-limited`` when its caller's allowance is spent, or when nobody could count it. ``replayed``:
-    it did not run, and was answered as an earlier call of its idempotency key was.
+    it did not run, and was answered as an earlier call of its idempotency key was. ``confirmation`` is the
+    id of the one that the call waits for, ran by or decides, and ``decision`` what a person did with it.
     """
 
     tool: str
@@ -70,7 +77,10 @@ class ToolCall:
     declared: bool | None = None
     task: str | None = None
     replayed: bool | None = None
+    confirmation: str | None = None
+    decision: str | None = None
     kind: Literal["tool-call"] = "tool-call"
+    at: datetime | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +96,7 @@ class ResourceRead:
     code: str | None = None
     policies: tuple[str, ...] = ()
     kind: Literal["resource-read"] = "resource-read"
+    at: datetime | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +113,7 @@ class PromptGet:
     policies: tuple[str, ...] = ()
     completes: str | None = None
     kind: Literal["prompt-get", "completion"] = "prompt-get"
+    at: datetime | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +134,7 @@ class TaskAsked:
     code: str | None = None
     policies: tuple[str, ...] = ()
     kind: Literal["task"] = "task"
+    at: datetime | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +148,7 @@ class RateLimited:
     acts_for: str | None = None
     outcome: Literal["rate-limited"] = "rate-limited"
     kind: Literal["rate-limited"] = "rate-limited"
+    at: datetime | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +160,7 @@ class AuthRefused:
     address: str | None
     path: str
     kind: Literal["auth-refused"] = "auth-refused"
+    at: datetime | None = field(default=None, compare=False)
 
 
 Event = ToolCall | ResourceRead | PromptGet | TaskAsked | RateLimited | AuthRefused
@@ -162,6 +177,11 @@ def tool_call(
     return ToolCall(
         name, word, surface, who, kind, behind, scope, code, policies, task=task, replayed=replayed
     )
+
+
+def with_slip(event: ToolCall, slip: Slip) -> ToolCall:
+    """Return the event of a call that had to do with a confirmation."""
+    return replace(event, confirmation=slip.confirmation, decision=slip.decision)
 
 
 def task_asked(
@@ -216,6 +236,22 @@ def limited_other(principal: Principal, method: str, code: str) -> RateLimited:
     return RateLimited(method, code, *_caller(principal))
 
 
+def malformed_call(principal: Principal, name: str, surface: Surface, code: str) -> ToolCall:
+    """Return the event of a call that was none, for it had no shape or no id. It did not run."""
+    who, kind, behind = _caller(principal)
+    return ToolCall(name, "invalid-args", surface, who, kind, behind, code=code)
+
+
+def malformed_read(principal: Principal, uri: str) -> ResourceRead:
+    """Return the event of a reading that was none."""
+    return resource_read(principal, uri, Unfit(""))
+
+
+def malformed_prompt(principal: Principal, name: str, completes: str | None = None) -> PromptGet:
+    """Return the event of a prompt, or of a completion, that was none."""
+    return prompt_get(principal, name, Unfit(""), completes)
+
+
 def _caller(principal: Principal) -> tuple[str, CallerKind, str | None]:
     if not isinstance(principal, Agent):
         return principal.id, "human", None
@@ -238,6 +274,8 @@ def _classified(outcome: Outcome) -> _Class:  # noqa: C901  (a closed union, a l
             return "invalid-args", None, code, ()
         case InvalidArguments():
             return "invalid-args", None, "X_INPUT_INVALID", ()
+        case Unconfirmed(code):
+            return "policy-denied" if code == REJECTED else "unconfirmed", None, code, ()
         case InputRequired():
             return "input-required", None, None, ()
         case Begun():

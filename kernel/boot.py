@@ -13,8 +13,10 @@ from typing import Any, Final, Literal, TypeVar, get_args
 
 from pydantic import BaseModel
 
+from . import boot_confirmation
 from .boot_content import ContentFault, overlaps, placed, prompt_action, prompted, resource_action
 from .catalog import ANY, Catalog, Entry, ResourceType
+from .confirmation import Deciding
 from .declare import (
     EVERYONE,
     Action,
@@ -29,6 +31,7 @@ from .declare import (
     Surfaced,
     VisibleTo,
 )
+from .effects import effect_of
 from .errors import Fault, fault
 from .idempotency import KEY_ARGUMENT
 from .listing import narrowed
@@ -82,6 +85,7 @@ class Declarations:
     groups: Mapping[str, Group] = field(default_factory=dict[str, Group])
     surface: Surfaced = "flat"
     hides_paths: bool = True
+    confirmations: Action | None = None
 
 
 class Builder:
@@ -108,7 +112,9 @@ class Builder:
         made = [self._entry(each, id(each) in tools, scope_of.get(each.name)) for each in everything]
         made += [*self._resources(), *self._prompts()]
         group_of, meta = self._groups({each.name for each in exposed}), self._surface()
+        gating = self._gating([each.name for each in exposed], [each.name for each in everything])
         entries = tuple(self._in_group(each, group_of) for each in made if each is not None)
+        entries = entries if gating is None else tuple(gating.gated(each) for each in entries)
         self.complete = len(entries) == len(self._tried) + len(self.given.resources) + len(self.given.prompts)
         self._paths(entries)
         self._resource_types(entries)
@@ -255,6 +261,13 @@ class Builder:
         group = group_of.get(entry.name)
         return entry if group is None else replace(entry, group=group)
 
+    # what waits for a person
+
+    def _gating(self, tools: Sequence[str], served: Sequence[str]) -> boot_confirmation.Gating | None:
+        given, registered = self.given.confirmations, self.given.registry.actions
+        self.faults.extend(boot_confirmation.faults(given, registered, tools, served))
+        return boot_confirmation.gating(given)
+
     # scopes
 
     def _scopes(self, tools: Sequence[str], everything: Sequence[str]) -> dict[str, str]:
@@ -300,6 +313,8 @@ class Builder:
         if published is None or len(self.faults) > before:
             return None
         schema, answer = published
+        annotations: Mapping[str, bool | str] = face.annotations if face else {}
+        effect = effect_of(action.kind, annotations, destructive=action.destructive)
         return Entry(
             name=action.name,
             kind=action.kind,
@@ -307,7 +322,7 @@ class Builder:
             exposed=exposed,
             description=face.description if face else "",
             title=face.title if face else None,
-            annotations=face.annotations if face else {},
+            annotations=annotations,
             audience=audience,
             scope=scope,
             permission=rule.permission,
@@ -317,7 +332,7 @@ class Builder:
             arguments=fields_of(schema.model),
             output=answer,
             idempotent=action.idempotent,
-            destructive=action.destructive,
+            destructive=effect.destructive,
             single=action.single,
             icons=face.icons if face else (),
             needs=face.needs if face else (),
@@ -327,6 +342,9 @@ class Builder:
             list_params=face.list_params if face else None,
             methods=action.methods,
             requires_key=action.requires_key,
+            atomic=action.atomic,
+            reads_only=effect.reads_only,
+            confirming=None if action.confirming is None else Deciding(action.confirming.check),
         )
 
     def _rule(self, action: Action) -> Can:

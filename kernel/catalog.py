@@ -12,12 +12,14 @@ from typing import Final
 from pydantic import BaseModel
 
 from .asks import Capability
+from .confirmation import Deciding, Gated
 from .declare import EVERYONE, Grant, Icon, Kind, ListParams, Predicate
 from .model import Surface
 from .schema import InputSchema, OutputSchema
 from .shapes import Field
 from .signatures import Handler
 from .tasks import Support
+from .told import Told
 from .uri_template import UriTemplate
 
 ANY: Final = "any"
@@ -33,6 +35,16 @@ class ResourceType:
     fields: tuple[Field, ...]
     model: type[BaseModel]
     loader: Handler
+
+    @property
+    def told(self) -> bool:
+        """Whether it is none: its fields stand in the context of the decision (``told.py``)."""
+        return issubclass(self.model, Told)
+
+    @property
+    def context(self) -> tuple[Field, ...]:
+        """The fields that stand in the context, if it is none."""
+        return tuple(each for each in self.fields if each.name != "id") if self.told else ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +70,9 @@ class Entry:
     """Everything the gates need to know of one action, query, tool, resource or prompt.
 
     Compared by identity. ``name`` is its Cedar action: ``resources/...`` and ``prompts/...`` for content.
-    ``methods`` are the HTTP methods that were declared; none are those of its kind.
+    ``destructive`` and ``reads_only`` are its effect (``effects.py``). ``methods`` are the HTTP methods that
+    were declared; none are those of its kind. ``confirming`` says that its calls wait for a person, or that
+    it is where people decide them.
     """
 
     name: str
@@ -87,7 +101,10 @@ class Entry:
     list_params: ListParams | None = None
     methods: tuple[str, ...] = ()
     requires_key: bool = False
+    atomic: bool = False
+    reads_only: bool = False
     group: str | None = None
+    confirming: Gated | Deciding | None = None
     place: Place | None = None
     completers: Mapping[str, Completer] = field(default_factory=dict[str, Completer])
 

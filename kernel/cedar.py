@@ -121,13 +121,13 @@ def decide(
 
 def _decision(answer: cedarpy.AuthzResult, ids: Mapping[str, str]) -> Decision:
     diagnostics, decision = answer.diagnostics, answer.decision
-    if diagnostics.errors:  # the engine may have allowed: what it names then determined nothing
-        return Decision(False, errors=tuple(_erring(each, ids) for each in diagnostics.errors))
+    errors, reasons = diagnostics.errors, diagnostics.reasons
+    if errors:  # the engine may have allowed: what it names then determined nothing
+        return Decision(False, errors=tuple(_erring(each, ids) for each in errors))
     if decision is cedarpy.Decision.NoDecision:
         return Decision(False, errors=("<request>",))
-    return Decision(
-        decision is cedarpy.Decision.Allow, tuple(sorted(ids[each] for each in diagnostics.reasons))
-    )
+    named = [ids[each] for each in reasons]
+    return Decision(decision is cedarpy.Decision.Allow, tuple(named if len(named) < 2 else sorted(named)))
 
 
 def _erring(message: str, ids: Mapping[str, str]) -> str:

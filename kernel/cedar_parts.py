@@ -11,11 +11,12 @@ from typing import Final, cast
 
 from cedarpy import PolicySet, pst
 
-from .cedar_text import Policy, mentions, nodes, reads
+from .cedar_text import ANYONE, Policy, mentions, nodes, reads
 
 Path = tuple[str, ...]
 
 _ANY: Final = pst.ScopeAny()
+_REST: Final = (pst.Var("resource"), pst.Var("context"))
 _ILL_TYPED: Final = pst.When(pst.BinaryOp("less", pst.StringLit(""), pst.LongLit(0)))
 
 
@@ -119,6 +120,23 @@ def confined(policy: Policy, kind: str | None, clauses: tuple[pst.Clause, ...] |
     node = replace(policy.node, effect="permit", clauses=(*own, *clauses))
     over = mentions(node.clauses, pst.Var("resource"))
     return replace(policy, permit=True, reads=reads(node.clauses), reads_resource=over, node=node)
+
+
+def of_caller(policy: Policy) -> Policy | None:
+    """Return what a policy says of every call of a caller, whatever it acts on; ``None``, if nothing.
+
+    A permit without the conjuncts that read the resource or the context, and over any resource of its type:
+    it permits wherever the policy does. A forbid only if it reads neither and names no resource.
+    """
+    parts = [each for clause in policy.node.clauses for each in _conjuncts(clause)]
+    whens = [pst.When(each) for each in parts]
+    about = tuple(each for each in whens if not any(mentions((each,), rest) for rest in _REST))
+    named = len(policy.resource) == 2
+    if not policy.permit and (named or len(about) < len(parts)):
+        return None
+    node = replace(policy.node, resource=_ANY if named else policy.node.resource, clauses=about)
+    over = ANYONE if named else policy.resource
+    return replace(policy, resource=over, reads=frozenset(), reads_resource=False, node=node)
 
 
 def renamed(policy: Policy, ident: str) -> Policy:

@@ -36,11 +36,15 @@ class Client(Protocol):
     async def ask(self, asks: Mapping[str, Ask], state: Any = None) -> Mapping[str, Given]:
         """Ask the client, and return its answers by key.
 
-        In revision 2026-07-28 this ends the round: the handler runs again from its start with the
-        answers, and finds ``state`` in ``ctx.client.state``. Do what has effects after the last ask.
-        ``state`` is what JSON can hold; it is sealed against change, and the client can read it.
+        In revision 2026-07-28 this ends the round, and the handler runs again from its start with the
+        answers. Do what has effects after the last ask. Without ``state`` the handler must come to the
+        same questions again: each is given the answer that it was given before, and the first one without
+        an answer ends the next round. With ``state`` it finds that in ``ctx.client.state``, and the answers
+        so far are forgotten but those to this question: what is still needed of them belongs into it.
+        ``state`` is what JSON can hold. It and the answers are sealed against change, and the client can
+        read them; 48 kB of them come back.
 
-        Raises: ActionError, when nobody can be asked or nobody answers in time.
+        Raises: ActionError, when nobody can be asked, nobody answers in time, or the client has left.
         """
         ...
 

@@ -5,17 +5,20 @@ Decides nothing and never parses: the texts are judged by ``cedar.py``.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
 from .catalog import ANY, GET_PROMPT, READ_RESOURCE, Catalog, Entry
+from .confirmation import Deciding
 from .declare import Grant
 from .policy_text import Lines, quoted
 from .shapes import Field, record_text, referred
 
 _NOBODY: Final = "-"
+DECIDE: Final = "decideConfirmation"  # the name, in our policies, of the action that decides confirmations
 
 
 @dataclass(frozen=True)  # without slots: the lines are found when a place is first asked for, and kept
@@ -36,11 +39,13 @@ class PolicySource:
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """The texts of ``policies/`` that every app has."""
+    """The texts of ``policies/`` that every app has, and those of one in which people confirm calls."""
 
     entities: str
     gates: str
     policies: tuple[PolicySource, ...]
+    confirmation: tuple[PolicySource, ...] = ()
+    tools: tuple[tuple[str, PolicySource], ...] = ()  # each for the apps that serve the tool it is about
 
 
 def principal_schema(catalog: Catalog, base: Base) -> str:
@@ -62,7 +67,9 @@ def gate_schema(catalog: Catalog, base: Base) -> str:
 
 def models(catalog: Catalog) -> frozenset[str]:
     """Return the entity types that models of resources are."""
-    return frozenset(entry.resource.name for entry in catalog.entries if entry.resource is not None)
+    return frozenset(
+        each.resource.name for each in catalog.entries if each.resource and not each.resource.told
+    )
 
 
 def entry_schema(
@@ -78,7 +85,8 @@ def entry_schema(
     """
     chosen = tuple(entries)
     groups = sorted({entry.permission for entry in chosen})
-    types = {entry.resource.name: entry.resource for entry in chosen if entry.resource is not None}
+    resources = (entry.resource for entry in chosen)
+    types = {each.name: each for each in resources if each is not None and not each.told}
     lines = [principals, f"action {quoted(ANY)};"]
     lines += [f"entity {kind.name} = {record_text(kind.fields)};" for kind in types.values()]
     known_by_name = referred(field for kind in types.values() for field in kind.fields) & others
@@ -89,10 +97,16 @@ def entry_schema(
 
 
 def _action(entry: Entry, fields: Iterable[Field]) -> str:
-    resource = entry.resource.name if entry.resource is not None else "Server"
+    told = entry.resource is not None and entry.resource.told
+    resource = entry.resource.name if entry.resource is not None and not told else "Server"
+    args = f"{{ args: {record_text(fields)} }}"
+    if entry.resource is not None and told:
+        args = record_text(entry.resource.context).replace("{", f"{{ args: {record_text(fields)},", 1)
+    # INVARIANT: no agent decides a confirmation. Whatever permits it, the engine takes no such request.
+    people = "Human" if isinstance(entry.confirming, Deciding) else "Agent, Human"
     return (
         f"action {quoted(entry.name)} in [{quoted(entry.permission)}] appliesTo {{ "
-        f"principal: [Agent, Human], resource: [{resource}], context: {{ args: {record_text(fields)} }} }};"
+        f"principal: [{people}], resource: [{resource}], context: {args} }};"
     )
 
 
@@ -135,6 +149,38 @@ def content_policies(catalog: Catalog) -> list[PolicySource]:
 
 def _default_policy(permission: str) -> str:
     return f"@id({quoted(permission)})\npermit (principal, action in Action::{quoted(permission)}, resource);"
+
+
+def confirmation_policies(catalog: Catalog, base: Base) -> list[PolicySource]:
+    """Return what confines the deciding of confirmations: our policy, or the condition an app gives."""
+    entries = [(each.name, each.confirming) for each in catalog.entries]
+    checks = {name: told.check for name, told in entries if isinstance(told, Deciding)}
+    own = [_check(name, check) for name, check in checks.items() if check is not None]
+    unchecked = (name for name, check in checks.items() if check is None)
+    return [*own, *(_renamed(each, name) for name in unchecked for each in base.confirmation)]
+
+
+def _renamed(source: PolicySource, action: str) -> PolicySource:
+    """Return our policies about the action that decides, by its name in this app."""
+    if action == DECIDE:
+        return source
+    text = source.text.replace(f"Action::{quoted(DECIDE)}", f"Action::{quoted(action)}")
+    return PolicySource(source.origin, re.sub(r'(@id\("[^"]*)', rf"\1 {action}", text))
+
+
+def _check(action: str, condition: str) -> PolicySource:
+    text = (
+        f"@id({quoted('confirmation ' + action)})\n"
+        f"forbid (principal, action == Action::{quoted(action)}, resource)\n"
+        f"unless {{ {condition}\n}};"
+    )
+    return PolicySource(f"<confirmation {action}>", text)
+
+
+def tool_policies(catalog: Catalog, base: Base) -> list[PolicySource]:
+    """Return what we ship about tools of ours, of those that this app serves."""
+    served = frozenset(entry.name for entry in catalog.entries)
+    return [source for name, source in base.tools if name in served]
 
 
 def grant_policies(catalog: Catalog, more: Iterable[Grant] = ()) -> list[PolicySource]:

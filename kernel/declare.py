@@ -15,6 +15,7 @@ from pydantic import BaseModel
 
 from .asks import Capability
 from .client import NOBODY, Client
+from .confirmation import Confirming
 from .tasks import Support
 
 if TYPE_CHECKING:
@@ -161,6 +162,8 @@ class Action:
     single: bool
     methods: tuple[str, ...] = ()
     requires_key: bool = False
+    confirming: Confirming | None = None
+    atomic: bool = False
 
 
 class Registry:
@@ -183,14 +186,17 @@ class Registry:
         methods: Sequence[str] | None = None,
         idempotent: bool = False,
         requires_key: bool = False,
+        atomic: bool = False,
         destructive: bool | None = None,
     ) -> Callable[[AnyHandler], Action]:
         """Declare a handler that changes something.
 
         The tool's name is the function's name, verbatim; over HTTP it answers ``POST /api/<path>``, or
-        other ``methods`` (PUT, PATCH, DELETE). ``destructive`` is true unless said otherwise.
+        other ``methods`` (PUT, PATCH, DELETE). ``destructive`` is true unless said otherwise; one that is not
+        adds something, and is metered as a read.
         ``idempotent`` lets callers name a call by a key and send it again: it then runs once, and the
-        others get the answer of the first. ``requires_key`` refuses a call without one.
+        others get the answer of the first. ``requires_key`` refuses a call without one. What an ``atomic``
+        one does in ``store.transaction()`` is committed together with the record of its key, or not at all.
         """
 
         def declare(handler: AnyHandler) -> Action:
@@ -205,6 +211,7 @@ class Registry:
                 idempotent=idempotent,
                 requires_key=requires_key,
                 destructive=harmful,
+                atomic=atomic,
             )
 
         return declare
@@ -229,6 +236,11 @@ class Registry:
 
         return declare
 
+    def add(self, action: Action) -> Action:
+        """Register an action that was made elsewhere, such as by ``mcp_confirmations``, and return it."""
+        self._actions.append(action)
+        return action
+
     def _add(
         self,
         handler: AnyHandler,
@@ -242,6 +254,7 @@ class Registry:
         requires_key: bool = False,
         destructive: bool = False,
         single: bool = False,
+        atomic: bool = False,
     ) -> Action:
         name = getattr(handler, "__name__", "")
         action = Action(
@@ -256,6 +269,7 @@ class Registry:
             single,
             () if methods is None else tuple(methods) or ("",),
             requires_key,
+            atomic=atomic,
         )
         self._actions.append(action)
         return action
@@ -278,7 +292,8 @@ def tool(
 ) -> Action:
     """Return a hand-written tool for ``define_app_mcp(tools={name: tool(...)})``; the key is its name.
 
-    ``policy`` is an existing permission. A tool without one is refused at boot.
+    ``policy`` is an existing permission. A tool without one is refused at boot. With ``destructive=False``
+    it only reads; one that adds something says ``annotations={"readOnlyHint": False}`` too.
     """
     rule = _rule(policy)
     face = expose(

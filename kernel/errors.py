@@ -22,6 +22,7 @@ from .model import (
     PolicyDenied,
     PolicyError,
     ScopeDenied,
+    Unconfirmed,
     Unfit,
 )
 
@@ -146,7 +147,7 @@ def refusal(outcome: Outcome, tool: str, audience: ErrorAudience) -> Refusal:
             return Refusal("X_FORBIDDEN", _named(audience, cause, policies), _for(audience, fix, caller_fix))
         case PolicyDenied(code, cause, fix, caller_fix, policies):
             return Refusal(code, _named(audience, cause, policies), _for(audience, fix, caller_fix))
-        case Failed(code, cause, fix, caller_fix):
+        case Failed(code, cause, fix, caller_fix) | Unconfirmed(code, _, cause, fix, caller_fix):
             return Refusal(code, cause, _for(audience, fix, caller_fix))
         case _:
             assert_never(outcome)

@@ -6,16 +6,17 @@ A generator: it yields what it asks of the world and is sent answers. The only m
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import assert_never, cast
 
 from pydantic import BaseModel
 from pydantic_core import to_json
 
 from .asks import Incapable, RoundEnded
-from .audit import prompt_get, resource_read, tool_call
+from .audit import prompt_get, resource_read, tool_call, with_slip
 from .catalog import Catalog, Completer, Entry
 from .codes import CODES
+from .confirmation import Confirmation, Gated, Slip
+from .confirmed import claimed, confirmed, noted, spent, unspent
 from .declare import Completing
 from .denials import denied, failed, unscoped
 from .errors import ActionError, Fault
@@ -57,6 +58,7 @@ from .steps import (
     UnknownStep,
 )
 from .strict_json import Json
+from .values import value
 from .view import View, Viewer
 
 
@@ -100,11 +102,21 @@ class Kernel:
             entry = view.grouped(call.group, call.name)
         if entry is None:
             outcome: Outcome = Hidden(call.name)
+        elif entry.confirming is not None:
+            return (yield from self._confirmed(view, entry, call, line))
         else:
             outcome = yield from _decide(view, entry, asked(entry, call), line, self._seal)
         name = call.name if entry is None else entry.name
         ident = outcome.task.ident if isinstance(outcome, Begun) else None
         yield Audit(tool_call(view.principal, name, call.surface, outcome, ident))
+        return outcome
+
+    def _confirmed(self, view: View, entry: Entry, call: Call, line: Line | None) -> Steps[Outcome]:
+        """Decide a call that a person confirms, or by which one does; its audit line says which it was."""
+        slip = Slip()
+        outcome = yield from _decide(view, entry, asked(entry, call), line, self._seal, slip)
+        ident = outcome.task.ident if isinstance(outcome, Begun) else None
+        yield Audit(with_slip(tool_call(view.principal, entry.name, call.surface, outcome, ident), slip))
         return outcome
 
     def still(self, view: View, tool: str) -> Hidden | ScopeDenied | PolicyError | None:
@@ -121,6 +133,10 @@ class Kernel:
             outcome = yield from _decide(view, found[0], Asked(found[1]), line)
         yield Audit(resource_read(view.principal, uri, outcome))
         return outcome
+
+    def permitted(self, view: View, entry: Entry, arguments: Mapping[str, Json]) -> Steps[bool]:
+        """Decide whether a call would be permitted now, up to its handler. Asking is no event."""
+        return view.holds(entry) and (yield from _permitted(view, entry, Asked(arguments)))
 
     def readable(self, view: View, uri: str) -> Steps[bool]:
         """Decide whether a reading would be permitted now, up to its handler. Asking is no event."""
@@ -158,7 +174,7 @@ class Kernel:
         return outcome
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Suggesting:
     """What a completion is asked for: the argument, its text so far, the arguments already given."""
 
@@ -167,7 +183,7 @@ class Suggesting:
     given: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class _Loaded:
     """What a call acts on: its facts (``None``: no such resource) and its id."""
 
@@ -176,7 +192,12 @@ class _Loaded:
 
 
 def _decide(  # noqa: C901  (the gates in their one order, a branch each)
-    view: View, entry: Entry, asked: Asked, line: Line | None, seal: Seal | None = None
+    view: View,
+    entry: Entry,
+    asked: Asked,
+    line: Line | None,
+    seal: Seal | None = None,
+    slip: Slip | None = None,
 ) -> Steps[Outcome]:
     judge = view.judge
     # 2. scope, and whether the request is one for this entry
@@ -194,14 +215,26 @@ def _decide(  # noqa: C901  (the gates in their one order, a branch each)
         if not isinstance(admission, Attempt):
             return admission
         attempt = admission
+    # 4. admission: a call that a person confirms waits for that
+    approved: Confirmation | None = None
+    if slip is not None:
+        waits = yield from _waits(view, entry, asked, parsed, slip)
+        if isinstance(waits, Confirmation):
+            approved = waits
+        elif waits is not None:
+            return waits
     # 5. policy
+    if entry.resource is not None and entry.resource.told:  # facts only for whom something could permit
+        at_all = judge.admits(view.caller, entry)
+        if not at_all.allow:
+            return denied(judge, entry, at_all, missing=False)
     loaded = yield from _load(judge, entry, parsed.input, view.principal)
     if isinstance(loaded, (Failed, PolicyError)):
         return loaded
     missing = entry.resource is not None and loaded.facts is None
     decision = judge.permits(view.caller, entry, loaded.facts, loaded.id, parsed.context)
     if not decision.allow:
-        return denied(judge, entry, decision, missing=missing)
+        return denied(judge, entry, decision, missing=missing, facts=loaded.facts)
     if missing:
         return failed("X_NOT_FOUND")
     kept: Kept | None = None
@@ -211,19 +244,50 @@ def _decide(  # noqa: C901  (the gates in their one order, a branch each)
         if not isinstance(begun, Kept):
             return begun
         kept = begun
+    if approved is not None:
+        running = yield from claimed(approved)
+        if not isinstance(running, Confirmation):
+            yield from _forgotten(kept)
+            return running
+        approved = running
     # 6. the handler, 7. its answer
     permit = Permit(entry, parsed.input, view.principal, loaded.facts, line)
     tasks = None if entry.task == "never" or line is None else line.tasks
-    if tasks is None and kept is None:
+    if tasks is None and kept is None and approved is None:
         return _concluded(entry, (yield permit))
-    return (yield from _run(view, permit, tasks, kept))
+    return (yield from _run(view, permit, tasks, _Records(kept, approved, slip)))
 
 
-def _run(view: View, permit: Permit, tasks: TaskLine | None, kept: Kept | None) -> Steps[Outcome]:
+@value
+class _Records:
+    """What keeps how a call ended: the record of its key, the confirmation it runs by."""
+
+    kept: Kept | None
+    approved: Confirmation | None
+    slip: Slip | None
+
+
+def _waits(
+    view: View, entry: Entry, asked: Asked, parsed: Parsed, slip: Slip
+) -> Steps[Confirmation | Outcome | None]:
+    """Return the approved confirmation of a call, or why it does not run yet; nothing, if it needs none."""
+    if isinstance(entry.confirming, Gated):
+        return (yield from confirmed(view, entry, entry.confirming, asked, parsed, slip))
+    noted(slip, parsed.input)
+    return None
+
+
+def _run(view: View, permit: Permit, tasks: TaskLine | None, records: _Records) -> Steps[Outcome]:
     """Run what is recorded, or becomes a task."""
     if tasks is not None:
-        return (yield from _launched(view, permit, tasks, kept))
-    return (yield from _ended(kept, permit.entry, (yield permit)))
+        return (yield from _launched(view, permit, tasks, records))
+    return (yield from _ended(records, permit.entry, (yield permit)))
+
+
+def _forgotten(kept: Kept | None) -> Steps[None]:
+    """Forget a keyed call that never ran: its retry may."""
+    if kept is not None:
+        yield Remember(kept, None)
 
 
 def _permitted(view: View, entry: Entry, asked: Asked) -> Steps[bool]:
@@ -251,18 +315,20 @@ def _parsed(judge: Judge, entry: Entry, asked: Asked) -> Parsed | InvalidArgumen
         return InvalidArguments((Issue(fault.path, fault.problem),))
 
 
-def _ended(kept: Kept | None, entry: Entry, answer: Answer) -> Steps[Outcome]:
+def _ended(records: _Records, entry: Entry, answer: Answer) -> Steps[Outcome]:
     outcome = _concluded(entry, answer)
-    yield from remembered(kept, answer, outcome)
+    outcome = yield from remembered(records.kept, entry, answer, outcome)
+    yield from spent(records.approved, answer, outcome)
     return outcome
 
 
-def _launched(view: View, permit: Permit, tasks: TaskLine, kept: Kept | None) -> Steps[Outcome]:
+def _launched(view: View, permit: Permit, tasks: TaskLine, records: _Records) -> Steps[Outcome]:
     """Let the handler run as a task; what comes of it then is kept and audited when it comes."""
 
     def finish(answer: Answer, ident: str) -> Steps[Outcome]:
-        outcome = yield from _ended(kept, permit.entry, answer)
-        yield Audit(tool_call(view.principal, permit.entry.name, "mcp", outcome, ident))
+        outcome = yield from _ended(records, permit.entry, answer)
+        event = tool_call(view.principal, permit.entry.name, "mcp", outcome, ident)
+        yield Audit(event if records.slip is None else with_slip(event, records.slip))
         return outcome
 
     answer = yield Launch(permit, tasks, owner_key(view.judge.server, view.principal), finish)
@@ -271,11 +337,11 @@ def _launched(view: View, permit: Permit, tasks: TaskLine, kept: Kept | None) ->
         case Begun():
             return launched
         case NoRoom():
-            if kept is not None:
-                yield Remember(kept, None)  # it never ran: its retry may
+            yield from _forgotten(records.kept)
+            yield from unspent(records.approved)
             return failed("X_MCP_TASKS_FULL")
         case Ran(ended):
-            return (yield from _ended(kept, permit.entry, ended))
+            return (yield from _ended(records, permit.entry, ended))
         case _:
             return failed("X_INTERNAL")
 

@@ -31,13 +31,21 @@ def guarded(
     cannot be asked, which denies.
     """
     outcome = _decided(view, entry, facts, arguments)
-    yield Audit(tool_call(view.principal, entry.name, "http", outcome))
+    name = entry.path or entry.name if isinstance(outcome, Hidden) else entry.name  # as a path is audited
+    yield Audit(tool_call(view.principal, name, "http", outcome))
     return outcome
+
+
+def stops_early(view: View, entry: Entry) -> bool:
+    """Whether a call is refused whatever it acts on, by 1. visibility or 2. scope: nothing need be loaded."""
+    return not view.holds(entry) or unscoped(view, entry) is not None
 
 
 def _decided(view: View, entry: Entry, facts: object, arguments: Mapping[str, Json] | None) -> Outcome:
     if not view.holds(entry):  # 1
         return Hidden(entry.name)
+    if entry.confirming is not None:  # nobody could wait here, and nobody decides here
+        return failed("X_INTERNAL")
     refused = unscoped(view, entry)  # 2
     if refused is not None:
         return refused

@@ -23,6 +23,7 @@ from .model import Call, Failed, Issue, Ok
 from .schema import JsonSchema
 from .seal import Seal
 from .strict_json import Json
+from .values import value
 
 KEY_ARGUMENT: Final = "idempotencyKey"
 MAX_KEY_CHARS: Final = 255
@@ -52,7 +53,7 @@ def advertised(entry: Entry) -> JsonSchema:
 # a call and its key
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Asked:
     """The arguments of a call without its key, the key, and what is wrong with that."""
 
@@ -91,7 +92,7 @@ def _declares_it(entry: Entry) -> bool:
     return KEY_ARGUMENT in entry.input.document.get("properties", {})
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Parsed:
     """The typed input of a call, and what policies read of it."""
 

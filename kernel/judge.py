@@ -14,7 +14,7 @@ from typing import Final
 from pydantic import BaseModel
 from pydantic_core import to_json
 
-from . import cedar
+from . import cedar, cedar_parts
 from .catalog import Catalog, Entry, ResourceType
 from .cedar import Decision, Entities, PolicySlice, Schema
 from .cedar_text import Key, Policy
@@ -81,6 +81,7 @@ class Judge:
         self._see, self._present = Index(policies.visibility), Index(policies.scope)
         self._audiences = sorted(catalog.audiences)
         self.annotations: Mapping[str, Mapping[str, str]] = {p.id: p.annotations for p in policies.policy}
+        self.by_id: Mapping[str, Policy] = {p.id: p for p in policies.policy}
         self._packs = _packed(catalog.entries)
         self._plain = lru_cache(CALLERS)(self._without_facts)
         self._known = lru_cache(CALLERS)(Caller)
@@ -92,6 +93,7 @@ class Judge:
         self._asked = lru_cache(PAIRS)(self._ask)
         self._settled = lru_cache(PAIRS)(self._settle)
         self._slice = lru_cache(PAIRS)(cedar.policy_set)
+        self.admits = lru_cache(PAIRS)(self._admits)
 
     def caller(self, principal: Principal) -> Caller:
         """Return the principal with the facts that application predicates know of it."""
@@ -153,17 +155,39 @@ class Judge:
         if resource is None:
             return self._of_missing(caller, entry, ident, context)
         try:
+            if entry.resource.told:
+                return self._decide(
+                    caller, entry, self.server, _told(entry.resource, context, resource), None
+                )
             facts = _facts(entry.resource, ident, resource)
             return self._decide(caller, entry, ident, context, facts)
         except (Unencodable, ValueError):
             return Decision(False, errors=("<resource>",))
+
+    def _admits(self, caller: Caller, entry: Entry) -> Decision:
+        """Decide whether anything could permit a call to its caller, before resource and arguments are read.
+
+        Never denies what ``permits`` would allow; what it allows ``permits`` may deny. What cannot be
+        decided by the caller alone, as a condition that needs the rest first, is left to ``permits``.
+        """
+        gate, schema = self.gate(entry), self._schema(self._packs[entry], ())
+        decision, held, context = Decision(False), self._held(caller, schema), _untold(entry)
+        for party in parties(caller.principal):
+            said = (cedar_parts.of_caller(each) for each in gate.index.of(_keys(party)))
+            policies = cedar.policy_set(each for each in said if each is not None)
+            over = uid(gate.kind, self.server)
+            decision = cedar.decide(_uid(party), entry.name, over, context, policies, held, schema)
+            if not (decision.allow or decision.errors):
+                return decision
+        return decision if decision.allow else Decision(True)
 
     def facts(self, entry: Entry, resource: BaseModel | None, ident: str) -> str | None:
         """Return what ``permits`` judged of a resource, for ``permits_as_then``.
 
         Raises: Unencodable or ValueError, for what ``permits`` denied.
         """
-        return None if entry.resource is None or resource is None else _facts(entry.resource, ident, resource)
+        kind = entry.resource
+        return None if kind is None or resource is None or kind.told else _facts(kind, ident, resource)
 
     def permits_as_then(
         self, caller: Caller, entry: Entry, ident: str, facts: str | None, context: str
@@ -260,7 +284,7 @@ def _packed(entries: Iterable[Entry]) -> dict[Entry, tuple[Entry, ...]]:
 
 def resource_kind(entry: Entry) -> str:
     """Return the Cedar entity type that an entry acts on."""
-    return entry.resource.name if entry.resource is not None else "Server"
+    return entry.resource.name if entry.resource is not None and not entry.resource.told else "Server"
 
 
 def _admits(ask: object, party: Principal) -> bool:
@@ -284,6 +308,18 @@ def _encode(value: object, limit: int | None = None) -> str:
 
 def _facts(kind: ResourceType, ident: str, resource: BaseModel) -> str:
     return _encode(entity(kind.name, ident, encode_fields(kind.fields, resource)), MAX_FACTS_BYTES)
+
+
+def _untold(entry: Entry) -> str:
+    """Return a context that fits the schema before anything is told; what stands in it, nobody reads."""
+    kind = entry.resource
+    return _told(kind, NO_ARGUMENTS, kind.model()) if kind is not None and kind.told else NO_ARGUMENTS
+
+
+def _told(kind: ResourceType, context: str, told: BaseModel) -> str:
+    """Return a context with what was made of the arguments."""
+    facts = _encode(encode_fields(kind.context, told), MAX_FACTS_BYTES)
+    return context if facts == "{}" else f"{context[:-1]},{facts[1:]}"
 
 
 def _uid(party: Principal) -> dict[str, Json]:

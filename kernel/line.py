@@ -62,8 +62,11 @@ class Line(Protocol):
         """Return a request of this id to the client, or nothing where asking ends the round."""
         ...
 
-    def answered(self, key: str, ask: Ask) -> Given | None:
-        """Return what this round of the request brought for a key, if it is an answer."""
+    def answered(self, asks: Mapping[str, Ask]) -> Mapping[str, Given] | None:
+        """Return the answers to a question, if the rounds of this request brought them all.
+
+        Asked once for each question of a run, in its order: an answer is given once.
+        """
         ...
 
     def understood(self, ask: Ask, answer: Json) -> Given | None:

@@ -8,13 +8,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .catalog import Catalog
-from .compile import Base, PolicySource, audience_policies, content_policies, grant_policies
+from .compile import (
+    Base,
+    PolicySource,
+    audience_policies,
+    confirmation_policies,
+    content_policies,
+    grant_policies,
+    tool_policies,
+)
 from .confinement import confined
 from .declare import Grant
 from .errors import Fault
 from .own_types import extended, referable
 from .policies import Policies
 from .reading import Reading, link, read
+from .told import Told
 from .validation import validate
 
 
@@ -50,7 +59,10 @@ def load(catalog: Catalog, base: Base, sources: Sources, *, complete: bool = Tru
     reading = Reading(base.policies, list(sources.faults))
     whole = extended(catalog, base, sources.schemas, reading)
     known = referable(catalog, whole, Reading() if reading.faults else reading)
-    generated = (*audience_policies(catalog), *content_policies(catalog))
+    _named(catalog, reading)
+    confirming = confirmation_policies(catalog, whole)
+    ours = tool_policies(catalog, whole)
+    generated = (*audience_policies(catalog), *content_policies(catalog), *confirming, *ours)
     for source in (*base.policies, *generated, *grant_policies(catalog, sources.grants), *sources.policies):
         read(source, reading)  # 1
     link(sources.links, reading)  # 2
@@ -59,3 +71,15 @@ def load(catalog: Catalog, base: Base, sources: Sources, *, complete: bool = Tru
         validate(catalog, whole, gates, reading)  # 4
     warnings = () if reading.faults else tuple(reading.warnings)
     return Loaded(gates, whole, tuple(reading.faults), warnings)
+
+
+def _named(catalog: Catalog, reading: Reading) -> None:
+    """Refuse facts under another name than that of the policies that have to judge them."""
+    for entry in catalog.entries:
+        only = (
+            entry.resource.model.only if entry.resource and issubclass(entry.resource.model, Told) else None
+        )
+        if only not in (None, entry.name):
+            cause = f"`{entry.name}` is judged on facts that only the policies about `{only}` know"
+            fix = f"name it `{only}`"
+            reading.refuse("X_DECLARATION_INVALID", f"<{entry.name}>", cause, fix)

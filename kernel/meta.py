@@ -44,20 +44,12 @@ def _action(entry: Entry) -> MetaAction:
     return MetaAction(
         entry.name,
         entry.description,
-        "query" if reads_only(entry) else "action",
+        "query" if entry.reads_only else "action",
         entry.confirms,
         entry.scope,
         advertised(entry),
         entry.list_params,
     )
-
-
-def reads_only(entry: Entry) -> bool:
-    """Whether a tool is declared to change nothing. Its name is never asked."""
-    hint = entry.annotations.get("readOnlyHint")
-    if isinstance(hint, bool):
-        return hint
-    return entry.kind == "query" or (entry.kind == "tool" and not entry.destructive)
 
 
 # what is told of resources in full

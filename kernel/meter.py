@@ -6,10 +6,10 @@ Knows no clock and no store; a store applies ``take`` to one key at a time.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
-from ipaddress import IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import Final, Literal
 
 from .model import Principal, owner_key
@@ -18,6 +18,7 @@ RateClass = Literal["read", "write", "unauthenticated"]
 NS: Final = 1_000_000_000
 KEYS: Final = 1_024
 _HOST_BITS: Final = 64  # of IPv6: one household or machine has all addresses of a /64 (RFC 6177 2)
+_TRANSLATED: Final = IPv6Network("64:ff9b::/96")  # RFC 6052 2.1: all of IPv4, behind a translator
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,22 +30,18 @@ class Rate:
 
     limit: int
     seconds: int = 60
+    interval: int = field(init=False, repr=False, compare=False)
+    """Nanoseconds in which one request gathers."""
+    window: int = field(init=False, repr=False, compare=False)
+    """Nanoseconds in which a whole bucket gathers."""
 
     def __post_init__(self) -> None:
         if self.limit < 1 or self.seconds < 1:
             raise ValueError("a rate lets at least one request through, in at least one second")
         if self.limit > self.seconds * NS:
             raise ValueError("a rate counts at most one request in each nanosecond")
-
-    @property
-    def interval(self) -> int:
-        """Nanoseconds in which one request gathers."""
-        return self.seconds * NS // self.limit
-
-    @property
-    def window(self) -> int:
-        """Nanoseconds in which a whole bucket gathers."""
-        return self.interval * self.limit
+        object.__setattr__(self, "interval", self.seconds * NS // self.limit)
+        object.__setattr__(self, "window", self.interval * self.limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +112,13 @@ def address_key(server: str, address: str) -> str:
     return f"unauthenticated|{sha256(network.encode()).hexdigest()}"
 
 
+def _inside(address: IPv6Address) -> IPv4Address | None:
+    """Return the IPv4 address that one of IPv6 stands for: it has more of these than one network."""
+    if address in _TRANSLATED:
+        return IPv4Address(int(address) & 0xFFFF_FFFF)
+    return address.ipv4_mapped or address.sixtofour
+
+
 def _network(address: str) -> str:
     """Return what one host can call itself by: an IPv4 address, an IPv6 network, any other text."""
     try:
@@ -123,6 +127,7 @@ def _network(address: str) -> str:
         return address
     if not isinstance(parsed, IPv6Address):
         return str(parsed)
-    if parsed.ipv4_mapped is not None:
-        return str(parsed.ipv4_mapped)
+    inside = _inside(parsed)
+    if inside is not None:
+        return str(inside)
     return str(IPv6Network((int(parsed) >> _HOST_BITS << _HOST_BITS, _HOST_BITS)))

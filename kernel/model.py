@@ -13,6 +13,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Final, Literal, NoReturn, cast
 
 from .strict_json import Json
+from .values import value
 
 if TYPE_CHECKING:
     from .asks import Ask
@@ -119,8 +120,8 @@ def _no_kinds(kind: str) -> NoReturn:
 
 
 def _freeze(principal: Human | Agent, **members: object) -> None:
-    for name, value in members.items():
-        object.__setattr__(principal, name, value)
+    for name, member in members.items():
+        object.__setattr__(principal, name, member)
 
 
 Principal = Agent | Human
@@ -142,7 +143,7 @@ def owner_key(server: str, principal: Principal) -> str:
     return sha256(json.dumps([server, *each]).encode()).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Call:
     """One request to run something: a tool name (MCP, agent) or a path (HTTP), and its arguments.
 
@@ -168,7 +169,7 @@ class Issue:
         return f"{self.path}: {self.problem}" if self.path else self.problem
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Ok:
     """The handler ran; ``json`` is its answer, serialised by the declared output.
 
@@ -184,21 +185,21 @@ class Ok:
         return cast(Json, json.loads(self.json))
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Hidden:
     """No entry of that name in the caller's view: absent and hidden are this one value."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ScopeDenied:
     """The caller sees the entry but presents no token with its scope."""
 
     scope: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Unfit:
     """The request itself is not one for this entry: a header contradicts the arguments, a capability lacks.
 
@@ -209,14 +210,14 @@ class Unfit:
     needs: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class InvalidArguments:
     """The arguments do not satisfy the published schema."""
 
     issues: tuple[Issue, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class PolicyDenied:
     """Cedar denied; ``policies`` are the determining ids, empty when nothing permitted."""
 
@@ -227,7 +228,7 @@ class PolicyDenied:
     policies: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class PolicyError:
     """A policy could not be evaluated, which denies; ``policies`` are the ids that erred.
 
@@ -240,7 +241,7 @@ class PolicyError:
     caller_fix: str = field(default="", compare=False)
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Failed:
     """The action was permitted and did not succeed; or its idempotency key does not let it run."""
 
@@ -251,7 +252,21 @@ class Failed:
     replayed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
+class Unconfirmed:
+    """The call waits for a person, or a person rejected it, or its confirmation came to nothing.
+
+    ``ident`` is the confirmation's. The words are those for the caller's code.
+    """
+
+    code: str
+    ident: str
+    cause: str
+    fix: str
+    caller_fix: str
+
+
+@value
 class InputRequired:
     """The handler asks its client first; the client's next round runs it again with the answers."""
 
@@ -259,7 +274,7 @@ class InputRequired:
     state: Json
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Begun:
     """Every gate was passed and the work goes on as a task; what comes of it is another outcome."""
 
@@ -272,6 +287,7 @@ Outcome = (
     | ScopeDenied
     | Unfit
     | InvalidArguments
+    | Unconfirmed
     | PolicyDenied
     | PolicyError
     | InputRequired

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
@@ -85,7 +86,7 @@ def _resolve(catalog: Catalog, base: Base, kind: str, spot: str, reading: Readin
     """Ask the engine for a type that has ``kind`` as a parent: only an entity type can be one."""
     kinds = "".join(f"\nentity {name};" for name in models(catalog))
     probe = f"{base.entities}{kinds}\nentity {_PROBE} in [{kind}];"
-    if _TYPE.fullmatch(kind) and _refused(catalog, Base(probe, base.gates, base.policies)) is None:
+    if _TYPE.fullmatch(kind) and _refused(catalog, replace(base, entities=probe)) is None:
         return
     known = {name.text for each in statements(base.entities) for name in declared(each)} | models(catalog)
     cause = f"a `Ref` names `{kind}`, which no schema declares as an entity type"
@@ -96,7 +97,7 @@ def _resolve(catalog: Catalog, base: Base, kind: str, spot: str, reading: Readin
 
 
 def _with(base: Base, schemas: Iterable[PolicySource]) -> Base:
-    return Base("\n".join([base.entities, *(each.text for each in schemas)]), base.gates, base.policies)
+    return replace(base, entities="\n".join([base.entities, *(each.text for each in schemas)]))
 
 
 def _refused(catalog: Catalog, tried: Base) -> str | None:

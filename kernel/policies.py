@@ -38,6 +38,11 @@ class Index:
         heads = ((principal, resource) for principal in theirs for resource in over)
         return tuple(policy for head in heads for policy in self._by_head.get(head, ()))
 
+    def of(self, principals: Iterable[Key]) -> tuple[Policy, ...]:
+        """Return the policies whose principal head these keys satisfy, over whatever resource."""
+        theirs = {ANYONE, *principals}
+        return tuple(policy for policy in self.policies if policy.principal in theirs)
+
     def reads(self) -> frozenset[str] | None:
         """Return the arguments that these policies read, ``None`` when that cannot be told."""
         found: set[str] = set()

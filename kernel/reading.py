@@ -17,7 +17,7 @@ from .places import id_literal, meant, mismatched
 from .policy_text import Statement, first_unexpected, printable, statements, strain, tokens
 
 MAX_CAUSE: Final = 300
-_CONDITION: Final = "<audience "
+_CONDITION: Final = ("<audience ", "<confirmation ")
 
 
 @dataclass(frozen=True, slots=True)

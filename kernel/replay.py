@@ -57,7 +57,7 @@ def _recalled(view: View, entry: Entry, one: Attempt, context: str) -> Steps[Out
 
 def reserved(view: View, entry: Entry, one: Attempt, judged: Judged, context: str) -> Steps[Kept | Outcome]:
     """Begin the record of a call that was permitted; of several at once, one only is begun."""
-    answer = yield Reserve(one.slot, one.digests[0], packed(judged))
+    answer = yield Reserve(one.slot, one.digests[0], packed(judged), entry.atomic)
     match answer:
         case Returned(Reserved(kept, ours)):
             return kept if ours else _again(view, entry, one, kept, context)
@@ -65,18 +65,22 @@ def reserved(view: View, entry: Entry, one: Attempt, judged: Judged, context: st
             return failed("X_IDEMPOTENCY_STORE_FAILED")
 
 
-def remembered(kept: Kept | None, answer: Answer, outcome: Outcome) -> Steps[None]:
-    """Keep how a call ended.
+def remembered(kept: Kept | None, entry: Entry, answer: Answer, outcome: Outcome) -> Steps[Outcome]:
+    """Keep how a call ended, and return what its caller is told.
 
     One that only asked its client something has not ended, and its next round is the same call. One that
-    was interrupted stays begun: what it did is not known, so it is not run again.
+    was interrupted stays begun: what it did is not known, so it is not run again. What an atomic one did is
+    undone where it cannot be kept: then it is no success.
     """
     if kept is None:
-        return
+        return outcome
     if not isinstance(outcome, (Ok, Failed)):
         yield Remember(kept, None)
     elif not isinstance(answer, Raised) or isinstance(answer.error, Exception):
-        yield Remember(kept, frozen(outcome))
+        told = yield Remember(kept, frozen(outcome))
+        if entry.atomic and not isinstance(told, Returned):
+            return failed("X_IDEMPOTENCY_STORE_FAILED")
+    return outcome
 
 
 def _again(view: View, entry: Entry, one: Attempt, kept: Kept, context: str) -> Outcome:

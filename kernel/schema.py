@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final, Literal, cast
 
 import jsonschema_rs
@@ -55,6 +56,7 @@ class InputSchema:
     document: JsonSchema
     _validator: jsonschema_rs.Draft202012Validator
     _branching: bool
+    _choosing: bool
 
     def parse(self, arguments: Mapping[str, Json]) -> BaseModel | Invalid:
         """Return the typed input, or every issue (32 at most) by path.
@@ -69,7 +71,8 @@ class InputSchema:
         except ValueError:  # what no wire carries: nesting past the validator, half a surrogate pair
             return Invalid((Issue("", "cannot be read"),))
         try:
-            return self.model.model_validate(given)
+            typed: BaseModel = self.model.__pydantic_validator__.validate_python(given)
+            return typed
         except ValidationError as refusal:
             if _small(given):
                 return Invalid(_model_issues(refusal))
@@ -86,7 +89,8 @@ class InputSchema:
         if _small(given):
             return _issues(self._validator.iter_errors(given))
         try:
-            self._validator.validate(given)
+            if not self._choosing:  # the first error of a union holds every error of each branch
+                self._validator.validate(given)
         except jsonschema_rs.ValidationError as first:
             return _issues([first])
         return (Issue("", "does not satisfy the schema"),)
@@ -109,12 +113,14 @@ def _small(value: object) -> bool:
     return True
 
 
+MODELS: Final = 1_024
 _NAMES: Final = frozenset({"properties", "$defs"})
 _DATA: Final = frozenset({"default", "examples", "enum", "const"})
 
 
+@lru_cache(MODELS)
 def publish_input(model: type[BaseModel]) -> InputSchema:
-    """Return the schema of an input model.
+    """Return the schema of an input model; one for all entries that take it.
 
     Objects are closed: an argument that is not declared is refused, unless the model says ``extra="allow"``.
     Raises: SchemaRefused.
@@ -133,7 +139,7 @@ def enforced(model: type[BaseModel], document: JsonSchema) -> InputSchema:
     Raises: SchemaRefused.
     """
     try:
-        branching = cycles(document)
+        branching, choosing = cycles(document), any(_Reach(document).unions())
         validator = jsonschema_rs.Draft202012Validator(
             document,
             offline=True,
@@ -142,7 +148,7 @@ def enforced(model: type[BaseModel], document: JsonSchema) -> InputSchema:
         )
     except Exception as refusal:  # the validator has a family of its own
         raise SchemaRefused(str(refusal).splitlines()[0]) from refusal
-    return InputSchema(model, document, validator, branching)
+    return InputSchema(model, document, validator, branching, choosing)
 
 
 def _rooted(document: JsonSchema) -> JsonSchema:
@@ -324,8 +330,8 @@ class OutputSchema:
         Raises: OutputRefused.
         """
         try:
-            checked = self._adapter.validate_python(value)
-            plain = self._adapter.dump_python(checked, mode="json", by_alias=True, warnings="error")
+            checked = self._adapter.validator.validate_python(value)
+            plain = self._adapter.serializer.to_python(checked, mode="json", by_alias=True, warnings="error")
             if not self._validator.is_valid(plain):
                 raise OutputRefused
             answer = to_json(plain, inf_nan_mode="null")
@@ -355,6 +361,13 @@ def publish_output(annotation: Any, *, rows: bool) -> OutputSchema:
 
     Raises: SchemaRefused.
     """
+    try:
+        return _known_output(annotation, rows=rows)
+    except TypeError:  # an annotation that cannot be hashed
+        return _output(annotation, rows=rows)
+
+
+def _output(annotation: Any, *, rows: bool) -> OutputSchema:
     form, annotation = _formed(annotation)
     try:
         adapter = TypeAdapter[Any](annotation)
@@ -367,6 +380,9 @@ def publish_output(annotation: Any, *, rows: bool) -> OutputSchema:
         return OutputSchema(_under_rows(document), True, form, document, adapter, validator)
     published = document if form == "value" and document.get("type") == "object" else None
     return OutputSchema(published, False, form, document, adapter, validator)
+
+
+_known_output: Final = lru_cache(MODELS, typed=True)(_output)
 
 
 def _formed(annotation: Any) -> tuple[Form, Any]:

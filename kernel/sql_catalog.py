@@ -82,13 +82,14 @@ class Own:
     """What an app adds: where its names are looked for, and what of its own only reads.
 
     ``path`` follows ``pg_catalog``, as the session's ``search_path`` does. The others are full names:
-    ``public.price_with_tax``.
+    ``public.price_with_tax``. ``relations`` are views and foreign tables, which only a database can show.
     """
 
     path: tuple[str, ...] = ("public",)
     functions: frozenset[str] = frozenset()
     operators: frozenset[str] = frozenset()
     types: frozenset[str] = frozenset()
+    relations: frozenset[str] = frozenset()
 
     def has(self, kind: Literal["functions", "operators", "types"], names: tuple[str, ...]) -> bool:
         """Whether the app says that something only reads."""

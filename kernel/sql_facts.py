@@ -62,7 +62,8 @@ class SqlFacts:
     """What the text of one statement tells. A set of names is never less than what the text says.
 
     ``kinds`` begins with what the statement is; a statement inside of it follows. ``attributes`` are
-    names behind a dot that no built-in function has: fields, or functions of the app's own.
+    names behind a dot that no built-in function has: fields, or functions of the app's own. ``statement``
+    is the statement itself, without a semicolon behind it.
     """
 
     kinds: tuple[str, ...] = ()
@@ -74,6 +75,11 @@ class SqlFacts:
     explain: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
     offences: tuple[Offence, ...] = ()
+    statement: str = ""
+
+    def __deepcopy__(self, memo: object) -> SqlFacts:
+        """Nothing in it can be changed."""
+        return self
 
     @property
     def families(self) -> frozenset[str]:
@@ -119,6 +125,16 @@ def full_name(*parts: str) -> str:
 
 def _quoted(part: str) -> str:
     return '"' + part.replace('"', '""') + '"'
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """Return the schema and the rest of a full name, without the quotes around them."""
+    schema = schema_of(name)
+    return _bare(schema), _bare(name[len(schema) + 1 :])
+
+
+def _bare(part: str) -> str:
+    return part[1:-1].replace('""', '"') if part.startswith('"') else part
 
 
 def schema_of(name: str) -> str:

@@ -26,11 +26,20 @@ _LOCKS: Final = frozenset({"UPDATE", "SHARE", "NO", "KEY"})
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement: the class of its node, the parts of it, and where it begins, in bytes."""
+    """One statement: the class of its node, the parts of it, where it begins and how long it is, in bytes.
+
+    The last statement of a text has no length if nothing ends it.
+    """
 
     kind: str
     parts: Parts
     at: int
+    length: int = 0
+
+    def text(self, whole: str) -> str:
+        """Return the statement as it stands in the whole text."""
+        held = whole.encode()[self.at :]
+        return (held[: self.length] if self.length else held).decode(errors="replace")
 
 
 def parse(text: str) -> tuple[Statement, ...] | Offence:
@@ -75,7 +84,10 @@ def _unparsed(fault: Exception) -> Offence:
 
 def _statements(tree: Json) -> tuple[Statement, ...]:
     held = (each for each in listed(part(tree, "stmts")) if isinstance(each, dict))
-    return tuple(Statement(*node(each.get("stmt")), at=_offset(each.get("stmt_location"))) for each in held)
+    return tuple(
+        Statement(*node(each.get("stmt")), _offset(each.get("stmt_location")), _offset(each.get("stmt_len")))
+        for each in held
+    )
 
 
 def _offset(value: Json) -> int:

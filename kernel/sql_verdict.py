@@ -7,11 +7,11 @@ no file: policies come as texts.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
-from pydantic import BaseModel
+from pydantic import BaseModel, PrivateAttr
 
 from . import cedar
 from .cedar import Decision, PolicySlice, Schema
@@ -20,6 +20,7 @@ from .compile import PolicySource
 from .policy_text import Place, quoted
 from .shapes import encode_fields, fields_of, record_text, uid
 from .sql_facts import Piece, SqlFacts, schema_of, where
+from .told import Told, Words
 
 ACTION: Final = "db.query"
 CODE: Final = "X_MCP_QUERY_REJECTED"
@@ -28,12 +29,12 @@ CODE: Final = "X_MCP_QUERY_REJECTED"
 class QueryContext(BaseModel):
     """What a policy about ``db.query`` can read of a statement, beside the arguments of the call."""
 
-    kinds: frozenset[str]
-    families: frozenset[str]
-    relations: frozenset[str]
-    columns: frozenset[str]
-    functions: frozenset[str]
-    schemas: frozenset[str]
+    kinds: frozenset[str] = frozenset()
+    families: frozenset[str] = frozenset()
+    relations: frozenset[str] = frozenset()
+    columns: frozenset[str] = frozenset()
+    functions: frozenset[str] = frozenset()
+    schemas: frozenset[str] = frozenset()
 
 
 FIELDS: Final = fields_of(QueryContext)
@@ -88,15 +89,18 @@ class _Told:
 
 def context(facts: SqlFacts) -> str:
     """Return the facts as the context that policies read: JSON of the declared types."""
-    held = QueryContext(
-        kinds=frozenset(facts.kinds),
-        families=facts.families,
-        relations=facts.relation_names,
-        columns=facts.columns,
-        functions=facts.functions,
-        schemas=facts.schemas,
-    )
-    return json.dumps(encode_fields(FIELDS, held))
+    return json.dumps(encode_fields(FIELDS, QueryContext.model_validate(_members(facts))))
+
+
+def _members(facts: SqlFacts) -> dict[str, frozenset[str]]:
+    return {
+        "kinds": frozenset(facts.kinds),
+        "families": facts.families,
+        "relations": facts.relation_names,
+        "columns": facts.columns,
+        "functions": facts.functions,
+        "schemas": facts.schemas,
+    }
 
 
 def policies(sources: Iterable[PolicySource]) -> QueryPolicies:
@@ -119,12 +123,49 @@ def judge(facts: SqlFacts, text: str, asked: QueryPolicies) -> Verdict:
     return ACCEPTED if decision.allow else _refused(facts, text, decision, asked)
 
 
+class QueryFacts(QueryContext, Told):
+    """The facts of a statement as the context of ``db.query``, and what its answer needs of them."""
+
+    only = ACTION
+    _text: str = PrivateAttr("")
+    _facts: SqlFacts = PrivateAttr(SqlFacts())
+
+    @classmethod
+    def of(cls, text: str, facts: SqlFacts) -> QueryFacts:
+        """Return the facts of a text."""
+        made = cls.model_validate(_members(facts))
+        made._text, made._facts = text, facts
+        return made
+
+    @property
+    def text(self) -> str:
+        """The text that was read."""
+        return self._text
+
+    @property
+    def facts(self) -> SqlFacts:
+        """Everything that was read in it."""
+        return self._facts
+
+    def words(self, policies: Sequence[Any]) -> Words | None:
+        """Name the piece of the statement that is refused, and where it stands."""
+        if not policies:
+            return None
+        told = explained(self._facts, self._text, policies)
+        return Words(told.code or CODE, told.cause or "", told.fix or "")
+
+
 def _refused(facts: SqlFacts, text: str, decision: Decision, asked: QueryPolicies) -> Verdict:
     if not decision.determining:
         cause = "the query cannot be judged"
         return Verdict(False, CODE, None, cause, "read the server's log", None, decision.errors)
+    return explained(facts, text, [asked.by_id[each] for each in decision.determining])
+
+
+def explained(facts: SqlFacts, text: str, policies: Sequence[Policy]) -> Verdict:
+    """Return the refusal of a statement by policies, at least one: by the first piece that one speaks of."""
     told = list(_pieces(facts))
-    spoken = [(_first(asked.by_id[each], told), asked.by_id[each]) for each in decision.determining]
+    spoken = [(_first(each, told), each) for each in policies]
     piece, policy = min(spoken, key=lambda each: _order(each[0]))
     place = None if piece is None else where(text, piece.at)
     return Verdict(
@@ -134,7 +175,7 @@ def _refused(facts: SqlFacts, text: str, decision: Decision, asked: QueryPolicie
         cause=_cause(policy, piece, place),
         fix=policy.annotations.get("fix", "ask for something else"),
         place=place,
-        policies=decision.determining,
+        policies=tuple(each.id for each in policies),
     )
 
 

@@ -8,14 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from .model import Begun
 from .strict_json import Json
+from .values import value
 
 if TYPE_CHECKING:
     from .audit import Event
     from .catalog import Entry
+    from .confirmation import Asking, Confirmation, Gated, Status
     from .idempotency import Kept
     from .line import Line, TaskLine
     from .meter import Rate
@@ -40,7 +42,7 @@ class RequestFacts:
     path: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ResolveToken:
     """Answered with ``Returned(Agent | Human | None)``."""
 
@@ -61,14 +63,14 @@ class SessionFacts:
     headers: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ResolvePrincipal:
     """Answered with ``Returned(Agent | Human | None)``."""
 
     facts: SessionFacts
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class TakeToken:
     """Count requests against a bucket; with ``count=0`` ask whether one would pass.
 
@@ -80,14 +82,28 @@ class TakeToken:
     count: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ReadBody:
     """Answered with ``Returned(bytes)``, or ``Returned(None)`` once more than ``limit`` bytes arrived."""
 
     limit: int
 
 
-@dataclass(frozen=True, slots=True)
+@value
+class Heard:
+    """A message was understood and nothing of it is looked up yet; said only to who asked to be told.
+
+    ``method``, ``ident`` and ``meta`` (its ``_meta``) are as the client sent them, ``version`` is the
+    revision that answers. Answered with ``Returned(None)``; no answer changes what follows.
+    """
+
+    method: str
+    ident: str | int | None
+    version: str
+    meta: Json
+
+
+@value
 class Load:
     """Load the facts of the resource acted on. Answered with ``Returned(model or None)``."""
 
@@ -96,7 +112,7 @@ class Load:
     principal: Principal
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Permit:
     """Every gate was passed: the one value for which the edge runs a handler.
 
@@ -116,7 +132,7 @@ class Permit:
         return self.completes if self.completes is not None else self.entry.handler
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Launch:
     """Run the handler of a permit as a task of this owner's, behind the answer to its call.
 
@@ -130,19 +146,19 @@ class Launch:
     finish: Callable[[Answer, str], Steps[Outcome]]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class NoRoom:
     """No task was made: too many are kept."""
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Ran:
     """The handler ended without a task."""
 
     answer: Answer
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class FindTask:
     """Look for one task of an owner's. Answered with ``Returned(Task or None)``."""
 
@@ -150,7 +166,7 @@ class FindTask:
     owner: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class ChangeTask:
     """Change one task of an owner's; if somebody else changes it meanwhile, ask ``change`` again.
 
@@ -162,23 +178,27 @@ class ChangeTask:
     change: Callable[[Task, datetime], Task | None]
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Recall:
     """Look for the record of a keyed call. Answered with ``Returned(Kept or None)``."""
 
     slot: str
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Reserve:
-    """Begin the record of a keyed call, unless there is one. Answered with ``Returned(Reserved)``."""
+    """Begin the record of a keyed call, unless there is one. Answered with ``Returned(Reserved)``.
+
+    ``atomic``: in a transaction that the handler works in too, and that ends when the record does.
+    """
 
     slot: str
     digest: str
     judged: bytes
+    atomic: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Reserved:
     """The record of a slot, and whether it is the one that was just begun."""
 
@@ -186,18 +206,48 @@ class Reserved:
     ours: bool
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Remember:
     """Keep how a call ended in its record; without an ``outcome`` forget that it was begun.
 
-    Answered with ``Returned(None)``. Where it cannot be kept, the call stays begun.
+    Answered with ``Returned(None)``. Where it cannot be kept, the call stays begun; an atomic one is undone.
     """
 
     kept: Kept
     outcome: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
+@value
+class OpenConfirmation:
+    """Look for the open row of a call that waits for a person, or make it.
+
+    Answered with ``Returned(Opened)``, or ``Returned(None)`` where this caller waits for too many.
+    """
+
+    gated: Gated
+    asking: Asking
+
+
+@value
+class MoveConfirmation:
+    """Put a row in another state, if it is still what it was and its table allows it at this time.
+
+    Answered with ``Returned(Confirmation)``, or ``Returned(None)`` where it was not moved.
+    """
+
+    row: Confirmation
+    to: Status
+
+
+@value
+class ListConfirmations:
+    """The confirmations that a person may view. Answered with ``Returned(list[Confirmation])``."""
+
+    principal: Principal
+    which: Literal["open", "ended"]
+
+
+@value
 class Deliver:
     """Hand a client's answer to the handler that asked for it, if one of this principal's still waits.
 
@@ -209,14 +259,14 @@ class Deliver:
     answer: Json
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Write:
     """Send one message to the client now; the answer becomes a stream. Answered with ``Returned(None)``."""
 
     message: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Change:
     """What an app said since somebody last looked: its count so far, and the URIs that were updated.
 
@@ -228,7 +278,17 @@ class Change:
     tasks: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
+@value
+class Listen:
+    """Open a stream that tells a principal what changes; it is closed with its request.
+
+    Answered with ``Returned(bool)``: whether there may be one more.
+    """
+
+    principal: Principal
+
+
+@value
 class Watch:
     """Wait until the app says that lists or resources changed after ``count``.
 
@@ -240,7 +300,7 @@ class Watch:
     tasks: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Audit:
     """Record the event once the answer is on its way. Answered with ``Returned(None)``."""
 
@@ -252,6 +312,7 @@ Step = (
     | ResolvePrincipal
     | TakeToken
     | ReadBody
+    | Heard
     | Load
     | Permit
     | Launch
@@ -260,21 +321,25 @@ Step = (
     | Recall
     | Reserve
     | Remember
+    | OpenConfirmation
+    | MoveConfirmation
+    | ListConfirmations
     | Deliver
     | Write
+    | Listen
     | Watch
     | Audit
 )
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Returned:
     """The step was carried out."""
 
     value: object
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Raised:
     """The step was not carried out: application code raised, or nobody knew the step."""
 

@@ -38,7 +38,7 @@ def validate(catalog: Catalog, base: Base, gates: Policies, reading: Reading) ->
     known = {"Role": catalog.roles, "Scope": catalog.scopes, "Audience": catalog.audiences}
     principals, others = principal_schema(catalog, base), models(catalog)
     _Check(gate_schema(catalog, base), Lacks(()), known, reading).run([*gates.visibility, *gates.scope])
-    kinds = {entry.resource.name: entry for entry in catalog.entries if entry.resource is not None}
+    kinds = {each.resource.name: each for each in catalog.entries if each.resource and not each.resource.told}
     for entry in kinds.values():
         _Check(entry_schema(principals, [entry], None, others), Lacks(()), known, reading).run([])
     for entries, policies in _by_what_they_are_about(catalog, gates.policy):

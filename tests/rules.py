@@ -107,7 +107,8 @@ class Argument:
 class Tool:
     """An action, a query of many rows, a query of one, or a hand-written tool (which has no path).
 
-    A ``keyed`` action takes an idempotency key: `replay_rules.py` says what comes of it.
+    A ``keyed`` action takes an idempotency key: `replay_rules.py` says what comes of it. One that
+    ``confirms`` waits for a person.
     """
 
     name: str
@@ -121,6 +122,7 @@ class Tool:
     behaves: Behaviour = "ok"
     needs: tuple[str, ...] = ()
     keyed: bool = False
+    confirms: bool = False
 
     @property
     def fields(self) -> tuple[Argument, ...]:

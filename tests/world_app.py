@@ -6,8 +6,10 @@ Decides nothing, and serves nothing.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -19,13 +21,19 @@ from nonsuch import (
     App,
     Context,
     Registry,
+    SealKey,
+    SealKeys,
     can,
     define_app_mcp,
     expose,
     group,
+    mcp_confirmations,
+    memory_confirmation_store,
 )
 from nonsuch import grant as granted
 from nonsuch import tool as hand_written
+from nonsuch.adapters.edge.confirming import desk_of
+from nonsuch.kernel.confirmation import Asking
 from nonsuch.kernel.declare import Action
 from nonsuch.kernel.view import View
 
@@ -70,6 +78,7 @@ def build(world: World) -> App:
             )
         else:
             declare(registry, world, each)
+    decide = confirming(registry, [each.name for each in world.declared.tools if each.confirms])
     with TemporaryDirectory() as directory:
         text = "\n".join(map(cedar, dict.fromkeys(world.declared.rules)))
         (Path(directory) / "app.cedar").write_text(text)
@@ -83,6 +92,7 @@ def build(world: World) -> App:
             page_size=world.page_size,
             secret=SECRET,
             idempotency_store=world.keys,
+            confirmations=decide,
             scopes=world.declared.scopes,
             instructions=instructions,
             resolve_token=lambda token: world.tokens.get(token),
@@ -96,6 +106,25 @@ def build(world: World) -> App:
                 name: group(f"What {name} holds", tools) for name, tools in (world.grouped or {}).items()
             },
         )
+
+
+def confirming(registry: Registry, names: list[str]) -> Action | None:
+    """Let some tools wait for a person. An id is made of its call alone: two worlds make the same ones."""
+    if not names:
+        return None
+    keys = SealKeys((SealKey("k", SECRET),))
+    store = memory_confirmation_store()
+    action = mcp_confirmations(tools=names, store=store, permission="doc:read", keys=keys, name="decide")
+    made = Counter[str]()
+
+    def ident(asking: Asking) -> str:
+        made[asking.fingerprint] += 1
+        return sha256(f"{asking.fingerprint} {made[asking.fingerprint]}".encode()).hexdigest()[:32]
+
+    desk = desk_of(action)
+    assert desk is not None
+    desk.ident = ident
+    return registry.add(action)
 
 
 def instructions(view: View) -> str:

@@ -15,7 +15,7 @@ from ...kernel.catalog import Catalog, Entry
 from ...kernel.cedar_text import Policy
 from ...kernel.compile import Base
 from ...kernel.judge import NO_ARGUMENTS, Judge
-from ...kernel.model import Agent, Human, Principal
+from ...kernel.model import NO_SCOPE, Agent, Human, Principal
 from ...kernel.policies import Policies
 from .condition_text import may_err, negated, of_roles_only, tidy
 
@@ -194,7 +194,7 @@ class _Side:
             return "none"
         if self._presents(role, entry.scope, ()):
             return "none"
-        return "needed" if self._presents(role, entry.scope, self._catalog.scopes) else "never"
+        return "needed" if self._presents(role, entry.scope, self._catalog.scopes - {NO_SCOPE}) else "never"
 
     def _presents(self, role: str, scope: str, scopes: Iterable[str]) -> bool:
         caller = self._judge.caller(self._somebody(role, scopes))

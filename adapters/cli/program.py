@@ -24,6 +24,12 @@ _POLICY: Final = {
     "export": "write the schema and all policies for official Cedar tools",
     "import": "take over policies written for a generated schema of MCP tools",
 }
+_CONFIRMATIONS: Final = {
+    "list": "list what waits, or what is over",
+    "view": "show one with its exact arguments",
+    "approve": "approve one call with exactly these arguments",
+    "reject": "refuse one call",
+}
 _PLACES: Final = {
     "test": "test:run_tables",  # pytest would take a function named `test` for one of its own
     "import": "import_:import_",
@@ -41,12 +47,28 @@ def program() -> App:
     db.command(
         f"{_HERE}.db.guard:guard", name="guard", help="say whether SQL is one statement that only reads"
     )
+    db.command(f"{_HERE}.db.query:query", name="query", help="run one query through every layer")
+    db.command(f"{_HERE}.db.grant:grant", name="grant-readonly", help="make the role that queries run as")
+    branch = App(name="branch", help="Make, list and drop branch databases.")
+    branch.command(f"{_HERE}.db.branch:create", name="create", help="make a branch of a database")
+    branch.command(f"{_HERE}.db.branch:ls", name="ls", help="list the branches of a database")
+    branch.command(f"{_HERE}.db.branch:drop", name="drop", help="drop a branch that `ls` shows")
+    db.command(branch)
+    db.command(f"{_HERE}.db.migrate:migrate", name="migrate", help="apply pending SQL files to a branch")
     root.command(db)
     token = App(name="token", help="Make tokens for a file of tokens.")
     token.command(
         f"{_HERE}.token:new", name="new", help="make a token, and the lines of the file that know it"
     )
     root.command(token)
+    audit = App(name="audit", help="Check the chain that an audit is kept in.")
+    audit.command(f"{_HERE}.audit:verify", name="verify", help="say whether a chain is as it was written")
+    audit.command(f"{_HERE}.audit:head", name="head", help="print the head of a chain, to keep elsewhere")
+    root.command(audit)
+    confirmations = App(name="confirmations", help="View and decide what waits for a person.")
+    for name, told in _CONFIRMATIONS.items():
+        confirmations.command(f"{_HERE}.confirmations:{name.replace('list', 'list_')}", name=name, help=told)
+    root.command(confirmations)
     root.command(f"{_HERE}.serve:serve", name="serve", help="serve the app over HTTP")
     root.command(
         f"{_HERE}.serve:dev", name="dev", help="serve it here, and follow changes of policies and code"

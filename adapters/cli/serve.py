@@ -10,10 +10,11 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from importlib.util import find_spec
+from ipaddress import ip_network
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -25,10 +26,20 @@ from ...kernel.errors import Fault
 from ..edge.app import App
 from ..edge.endpoints import endpoints
 from ..edge.extras import ExtraMissing, require
+from ..edge.runtime import Runtime, name_of
 from .locate import named
 from .options import AsJson, Module
 from .render import Refused, Result, answer, table
-from .served import FACTORY, MODULE, RELOAD, log_to_stderr, loopback_only, mountable
+from .served import (
+    FACTORY,
+    MODULE,
+    RELOAD,
+    counted_apart,
+    log_to_stderr,
+    loopback_only,
+    mountable,
+    runtime_of,
+)
 
 if TYPE_CHECKING:
     import uvicorn
@@ -70,11 +81,14 @@ def serve(
     Parameters
     ----------
     workers
-        Processes. Give the app a `secret`, and stores that they share. SIGHUP then starts each of them anew.
+        Processes. Give the app a `secret`, and stores that they share: else each counts rates by itself.
+        SIGHUP then starts each of them anew.
     grace
         Seconds that a request under way has to end once the server is to stop. Subscriptions end at once.
     forwarded_allow_ips
-        Addresses of proxies whose X-Forwarded-For and X-Forwarded-Proto are believed, with commas between.
+        Addresses and networks of proxies whose X-Forwarded-For and X-Forwarded-Proto are believed, with
+        commas between. Behind a proxy that is not named all callers have its address, and one who guesses
+        tokens keeps out all of them.
     """
     _served(_Plan(named(app), host, port, workers, grace, forwarded_allow_ips), as_json=json)
 
@@ -87,15 +101,29 @@ def dev(*, app: Module = None, json: AsJson = False, host: Host = "127.0.0.1", p
 def _served(plan: _Plan, *, as_json: bool) -> None:
     _check(plan)
     log_to_stderr()
-    ready, faults = mountable(plan.module)
-    endpoints(ready)
+    mounted = _mounted(plan)
     with closing(_listening(plan)) as listening:
-        answer(_told(plan, ready, faults, listening), as_json=as_json)
+        answer(_told(plan, mounted, listening), as_json=as_json)
         sys.stdout.flush()
-        _log(plan, ready, faults)
+        _log(plan, mounted)
         os.environ[MODULE] = plan.module
         os.environ[RELOAD] = "watch" if plan.dev else "signal"
         _run(plan, listening)
+
+
+@dataclass(frozen=True, slots=True)
+class _Mounted:
+    """What a module exports: the apps that can be served, why the others cannot, how they run."""
+
+    ready: tuple[App, ...]
+    faults: tuple[Fault, ...]
+    runtime: Runtime
+
+
+def _mounted(plan: _Plan) -> _Mounted:
+    ready, faults = mountable(plan.module)
+    runtime = runtime_of(plan.module)
+    return _Mounted(endpoints(runtime.counted(ready)), faults, runtime)
 
 
 def _check(plan: _Plan) -> None:
@@ -109,6 +137,17 @@ def _check(plan: _Plan) -> None:
         raise Refused("X_CLI_USAGE", f"`--workers {plan.workers}` serves nothing", "give 1 or more")
     if plan.grace < 0:
         raise Refused("X_CLI_USAGE", f"`--grace {plan.grace}` is no time", "give 0 or more seconds")
+    for each in () if plan.behind is None else plan.behind.split(","):
+        _check_proxy(each.strip())
+
+
+def _check_proxy(named: str) -> None:
+    """Refuse what is no address: `*` would believe whatever a caller says of itself, a slip nobody."""
+    try:
+        ip_network(named)
+    except ValueError:
+        cause = f"`--forwarded-allow-ips` names `{named}`, which is no address and no network"
+        raise Refused("X_CLI_USAGE", cause, "name proxies or their networks: 10.0.0.0/8,fd00::/8") from None
 
 
 def _listening(plan: _Plan) -> socket.socket:
@@ -178,26 +217,46 @@ def _config(plan: _Plan) -> uvicorn.Config:
 # what is said at boot
 
 
-def _log(plan: _Plan, ready: Sequence[App], faults: Sequence[Fault]) -> None:
-    for each in ready:
+def _log(plan: _Plan, mounted: _Mounted) -> None:
+    for each in mounted.ready:
         log.info("app mcp mounted: `%s` at POST %s", each.name, each.path)
-    for fault in faults:
+    for fault in mounted.faults:
         log.error("%s", fault)
-    names = loopback_only(ready)
+    _log_runtime(plan, mounted)
+    names = loopback_only(mounted.ready)
     if plan.host not in LOOPBACK and names:
-        log.warning(
-            "`%s` answers to loopback names alone: list others in `allowed_hosts`", "`, `".join(names)
-        )
+        log.warning("`%s` answers to loopback names alone: list others in `allowed_hosts`", _listed(names))
+    apart = counted_apart(mounted.ready)
+    if plan.workers > 1 and apart:
+        told = "`%s` counts rates in each of %d processes by itself: give it a `rate_limit_store`"
+        log.warning(told, _listed(apart), plan.workers)
 
 
-def _told(plan: _Plan, ready: Sequence[App], faults: Sequence[Fault], listening: socket.socket) -> Result:
+def _log_runtime(plan: _Plan, mounted: _Mounted) -> None:
+    runtime = mounted.runtime
+    if runtime.middleware:
+        log.info("runtime of `%s`: within `%s`", plan.module, _listed(runtime.names))
+    if runtime.rate_limit_store is not None:
+        log.info("runtime of `%s`: rates in `%s`", plan.module, name_of(runtime.rate_limit_store))
+
+
+def _listed(names: Iterable[str]) -> str:
+    return "`, `".join(names)
+
+
+def _told(plan: _Plan, mounted: _Mounted, listening: socket.socket) -> Result:
     url = _url(plan.host, listening.getsockname()[1])
-    rows = [(each.name, each.path, len(each.kernel.catalog.entries)) for each in ready]
+    rows = [(each.name, each.path, len(each.kernel.catalog.entries)) for each in mounted.ready]
+    store = mounted.runtime.rate_limit_store
     document: dict[str, Any] = {
         "url": url,
         "workers": plan.workers,
         "endpoints": [{"name": name, "mcp": url + path, "tools": tools} for name, path, tools in rows],
-        "unmounted": [{"code": each.code, "cause": each.cause, "fix": each.fix} for each in faults],
+        "unmounted": [{"code": each.code, "cause": each.cause, "fix": each.fix} for each in mounted.faults],
+        "runtime": {
+            "middleware": list(mounted.runtime.names),
+            "rate_limit_store": None if store is None else name_of(store),
+        },
     }
 
     def show(console: Console) -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal
 
 from ...kernel.audit import Event
 from ...kernel.boot import Declarations, build
@@ -21,10 +20,9 @@ from ...kernel.gates import Kernel
 from ...kernel.judge import Judge
 from ...kernel.loader import Sources, load
 from ...kernel.meter import DEFAULT, Limits
-from ...kernel.model import Principal
 from ...kernel.seal import Seal
-from ...kernel.steps import RequestFacts, SessionFacts
 from ...kernel.tasks import TaskLimits
+from ..http.inbox_page import Inbox
 from ..http.invoke import HttpServer
 from ..http.openapi import Described
 from ..http.routes import faults as route_faults
@@ -34,19 +32,21 @@ from ..mcp.oauth import OAuth, protected
 from ..mcp.oauth import faults as oauth_faults
 from ..wire import BODY_LIMIT, Door
 from . import policies
+from .admitted import admitted_faults, listed
 from .changes import Changes
+from .confirming import Desk, desk_of
 from .draft import Draft, NotBooted
-from .idempotency import DAY_SECONDS, MAX_SECONDS, IdempotencyStore, MemoryIdempotencyStore
+from .idempotency import DAY_SECONDS, MAX_SECONDS, IdempotencyStore, MemoryIdempotencyStore, unshared
+from .inboxes import inbox_faults, inbox_of
 from .limits import MemoryRateStore, RateStore
 from .prompts import read_prompts
+from .resolvers import Resolver, ResolveTokenArgument, SessionResolver, resolver_faults, resolver_of
+from .streams import StreamLimits
 from .task_store import MemoryTaskStore, TaskStore
+from .telemetry import Telemetry
 
 log: Final = logging.getLogger("nonsuch.policies")
 
-Resolved = Principal | None
-Resolver = Callable[[str, RequestFacts], Awaitable[Resolved] | Resolved]
-ResolveTokenArgument = Resolver | Callable[[str], Awaitable[Resolved] | Resolved]
-SessionResolver = Callable[[SessionFacts], Awaitable[Resolved] | Resolved]
 GrantSource = Callable[[], Iterable[Grant]]
 Lifespan = Callable[[], AbstractAsyncContextManager[Any]]
 OnAudit = Callable[[Event], object]
@@ -66,15 +66,20 @@ class App:
     lifespan: Lifespan | None
     notify: Changes
     ask_seconds: float
+    streams: StreamLimits
     rate_store: RateStore
+    counts_alone: bool  # in this process, because no store was given
     tasks: TaskLimits
     task_store: TaskStore
     idempotency_store: IdempotencyStore
     idempotency_seconds: float
+    confirmations: Desk | None
+    inbox: Inbox | None
     resolve_principal: SessionResolver | None
     policies_dir: Path | None
     sources: Callable[[], Sources]
     fingerprint: Hashable
+    telemetry: Telemetry | None = None
 
 
 def define_app_mcp(
@@ -117,10 +122,14 @@ def define_app_mcp(
     task_store: TaskStore | None = None,
     idempotency_store: IdempotencyStore | None = None,
     idempotency_seconds: float = DAY_SECONDS,
+    confirmations: Action | None = None,
+    inbox: str | None = None,
     resolve_principal: SessionResolver | None = None,
     principal_headers: Sequence[str] = (),
     session_cookie: str = "session",
     hide_paths: bool = True,
+    streams: StreamLimits | None = None,
+    telemetry: Telemetry | None = None,
 ) -> App:
     """Return an app, ready to be served or called in process.
 
@@ -146,14 +155,21 @@ def define_app_mcp(
     ``rate_limits`` are what a caller may send, 120 reads and 20 writes in a minute unless said otherwise,
     and how often an address may fail to become a caller; ``None`` counts nothing. ``rate_limit_store`` is
     where it is counted: in this process by default, where each of several allows the whole rate.
+    ``streams`` bounds how many streams of one caller may be open at once in this process: 100 unless said
+    otherwise, subscriptions and calls of the older revisions that wait for their client's answer together.
     ``oauth`` says which authorization servers issue tokens for this endpoint.
 
     ``idempotency_store`` keeps, for ``idempotency_seconds``, what calls under an idempotency key answered;
-    in this process by default. Over HTTP ``resolve_principal(facts)`` says who calls without a token: by a
-    cookie, or by one of the ``principal_headers``; ``session_cookie`` is its name in the OpenAPI document.
+    in this process by default. ``confirmations`` is what ``mcp_confirmations`` returned: calls of the tools
+    that it names then wait for a person, by whatever surface they come. ``inbox`` is the path of pages on
+    which people decide, ``/confirmations`` say; a path of this app, below what it is mounted at. Over HTTP
+    ``resolve_principal(facts)`` says who calls without a token: by a cookie,
+    or by one of the ``principal_headers``, which a proxy must remove from what it passes on, ``X_User`` as
+    well as ``X-User``; ``session_cookie`` is its name in the OpenAPI document.
     A page of another site can make a browser send cookies: a changing request must be JSON and come from an
     origin that is admitted, and the rest (SameSite, CORS) is the host's. ``hide_paths=False`` lets
     ``visible_to`` hide tools only: at a path every caller is then told what policy says.
+    ``telemetry=otel()`` records spans and metrics.
 
     Raises: BootError, with every fault of the declarations and policies at once.
     """
@@ -173,21 +189,30 @@ def define_app_mcp(
         groups=groups or {},
         surface=surface,
         hides_paths=hide_paths,
+        confirmations=confirmations,
     )
     directory = Path(policies_dir) if policies_dir is not None else None
     seen = policies.fingerprint(directory)
     sources = partial(policies.gather, directory, tuple(grant_sources))
     keys = _secrets(secret)
+    hosts, origins = frozenset(allowed_hosts), frozenset(allowed_origins)
     unusable = (
         *_misplaced(path),
+        *admitted_faults(sorted(hosts), sorted(origins)),
+        *resolver_faults(resolve_token),
+        *inbox_faults(inbox, path, desk_of(confirmations), sessions=resolve_principal is not None),
         *_unusable(keys, page_size, idempotency_store, idempotency_seconds),
+        *unshared(registry.actions, idempotency_store),
         *unreadable,
     )
-    seal = _seal(keys, name)
+    seal, opened = _seal(keys, name), streams or StreamLimits()
     kernel = _kernel(declared, unusable, sources(), oauth, seal)
+    desk = desk_of(confirmations)
+    if desk is not None:
+        desk.serve(kernel.catalog)
     door = Door(
-        frozenset(allowed_hosts),
-        frozenset(allowed_origins),
+        listed(hosts),
+        origins,
         body_limit_bytes,
         error_audience,
         rate_limits,
@@ -204,6 +229,7 @@ def define_app_mcp(
             instructions,
             page_size,
             None if oauth is None else protected(oauth, kernel.catalog, path),
+            opened.resources,
         ),
         http=HttpServer(
             kernel,
@@ -213,20 +239,25 @@ def define_app_mcp(
             tuple(each.lower() for each in principal_headers),
         ),
         path="/" + path.strip("/"),
-        resolve_token=_two_arguments(resolve_token),
+        resolve_token=resolver_of(resolve_token),
         on_audit=on_audit,
         lifespan=lifespan,
         notify=Changes(),
         ask_seconds=ask_seconds,
+        streams=opened,
         rate_store=MemoryRateStore() if rate_limit_store is None else rate_limit_store,
+        counts_alone=rate_limit_store is None,
         tasks=tasks or TaskLimits(),
         task_store=task_store or MemoryTaskStore(),
         idempotency_store=idempotency_store or MemoryIdempotencyStore(),
         idempotency_seconds=idempotency_seconds,
+        confirmations=desk,
+        inbox=inbox_of(inbox, title or name, desk),
         resolve_principal=resolve_principal,
         policies_dir=directory,
         sources=sources,
         fingerprint=seen,
+        telemetry=telemetry,
     )
 
 
@@ -287,17 +318,3 @@ def _unusable(
         yield fault("X_DECLARATION_INVALID", cause, "give a `secret`, the same to every process")
     if page_size is not None and page_size < 1:
         yield fault("X_DECLARATION_INVALID", "`page_size` is no number of names", "give 1 or more, or None")
-
-
-def _two_arguments(resolve: ResolveTokenArgument | None) -> Resolver | None:
-    """Accept the one-argument form of a resolver; the second one of a dictionary's ``get`` is no fact."""
-    if resolve is None:
-        return None
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    parameters = inspect.signature(resolve).parameters.values()
-    variadic = any(each.kind is inspect.Parameter.VAR_POSITIONAL for each in parameters)
-    two = variadic or sum(each.kind in kinds for each in parameters) >= 2
-    if two and not inspect.isbuiltin(resolve):
-        return cast("Resolver", resolve)
-    one = cast("Callable[[str], Awaitable[Resolved] | Resolved]", resolve)
-    return lambda token, _facts: one(token)

@@ -11,9 +11,10 @@ from typing import Any, Final
 from ...kernel.errors import refused
 from ..wire import JSON_TYPE, STREAM_HEADERS, Head, Reply, event, last_event, problem
 from .app import App
+from .bodies import Gone, TooSlow, reader
 from .endpoints import Mounted, chosen, endpoints, opened
 from .reload import When
-from .route import beyond, route, shared
+from .route import route, shared
 from .run import Clock, Edge, Running, run, utc_now
 
 Scope = MutableMapping[str, Any]
@@ -27,12 +28,9 @@ log: Final = logging.getLogger("nonsuch.asgi")
 PATIENCE_SECONDS: Final = 0.05
 _NEVER_STARTED: Final = "the lifespan of `%s` never started; serve it with lifespan on"
 _CLOSE: Final = (("connection", "close"),)
+_SLOW: Final = Reply(408, headers=_CLOSE)  # RFC 9110 15.5.9
 _JSON: Final = (b"content-type", JSON_TYPE.encode())
 _STREAM: Final = [(name.encode(), value.encode()) for name, value in STREAM_HEADERS]
-
-
-class _Gone(Exception):
-    """The client left before its body was whole."""
 
 
 def asgi(app: Mounted, clock: Clock = utc_now, *, reload: When | None = None) -> Application:
@@ -65,6 +63,7 @@ class Application:
         self._reload: When | None = reload
         plain = (app for app in apps if app.lifespan is None)
         self._running: Mapping[App, Running] = {app: Running(app, None, clock) for app in plain}
+        self._patience = _Patience()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or take part in the lifespan protocol."""
@@ -83,13 +82,17 @@ class Application:
         if running is None:
             log.error(_NEVER_STARTED, app.name)
             return await _send(problem(503, refused("X_INTERNAL")), send)
-        stream = _Stream(receive, send, (*shared(app, head), *parting(head)))
-        edge = Edge(running, _reader(head, receive), stream)
+        stream = _Stream(receive, send, (*shared(app, head), *parting(head)), self._patience)
+        edge = Edge(running, reader(head, receive), stream)
         try:
-            reply = await run(route(app, head), edge)
+            recorder = running.recorder
+            steps = route(app, head) if recorder is None else recorder.http(head)
+            reply = await run(steps, edge)
             await stream.finish(reply)
-        except _Gone:
+        except Gone:
             return None
+        except TooSlow:
+            await stream.finish(_SLOW)
         except asyncio.CancelledError:
             if not stream.left:
                 raise
@@ -124,13 +127,19 @@ class Application:
 class _Stream:
     """The answer of one request: whole, or a stream once a message precedes it (``run.Outlet``)."""
 
-    def __init__(self, receive: Receive, send: Send, shared: tuple[tuple[str, str], ...] = ()) -> None:
-        self._receive, self._send, self._shared = receive, send, shared
-        self._begun = self._ended = self._gone = False
+    __slots__ = (
+        "_begun", "_departure", "_ended", "_gone", "_patience", "_receive", "_send", "_shared", "_task",
+        "_watch", "left",
+    )  # fmt: skip
+
+    def __init__(
+        self, receive: Receive, send: Send, shared: tuple[tuple[str, str], ...], patience: _Patience
+    ) -> None:
+        self._receive, self._send, self._shared, self._patience = receive, send, shared, patience
+        self._begun = self._ended = self._gone = self.left = False
         self._task: asyncio.Task[object] | None = None
-        self._timer: asyncio.TimerHandle | None = None
         self._watch: asyncio.Task[None] | None = None
-        self.left = False
+        self._departure: asyncio.Event | None = None
 
     async def write(self, message: bytes) -> None:
         """Send one message as an event; what is said once the answer is whole goes nowhere."""
@@ -163,7 +172,7 @@ class _Stream:
             if not self._gone:
                 await self._send(message)
         except OSError:
-            self._gone = True
+            self._depart()
             if self._task is not None and not self._ended:
                 self._leave(self._task)
         if self._gone:
@@ -176,20 +185,36 @@ class _Stream:
                 loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
             except RuntimeError:  # driven by hand: nobody leaves
                 return
-            if self._task is not None:
-                self._timer = loop.call_later(PATIENCE_SECONDS, self._begin, self._task)
+            self._patience.begin(loop, self)
 
-    def _begin(self, task: asyncio.Task[object]) -> None:
-        self._timer, self._watch = None, asyncio.ensure_future(self._watched(task))
+    def watch(self) -> None:
+        """Stop the request from now on when its client leaves."""
+        if self._watch is None:
+            self._watch = asyncio.ensure_future(self._watched())
 
-    async def _watched(self, task: asyncio.Task[object]) -> None:
+    async def departure(self) -> None:
+        """Return once the client has left, as soon as the server says so."""
+        if self._departure is None:
+            self._departure = asyncio.Event()
+        self.watch()
+        if not self._gone:
+            await self._departure.wait()
+
+    async def _watched(self) -> None:
         """Wait for the end. A server that goes on telling the end of the body tells no other."""
         whole = False
         while (message := await self._receive())["type"] != "http.disconnect":
             if whole:
                 return
             whole = not message.get("more_body", False)
-        self._leave(task)
+        self._depart()
+        if self._task is not None:
+            self._leave(self._task)
+
+    def _depart(self) -> None:
+        self._gone = True
+        if self._departure is not None:
+            self._departure.set()
 
     def _leave(self, task: asyncio.Task[object]) -> None:
         self.left = True
@@ -200,10 +225,44 @@ class _Stream:
         task = asyncio.current_task() if self.left else None
         if task is not None:
             task.uncancel()
-        if self._timer is not None:
-            self._timer.cancel()
+        if self._task is not None:
+            self._patience.end(self)
         if self._watch is not None:
             self._watch.cancel()
+
+
+class _Patience:
+    """The requests that run, looked through now and then for those that take longer than most.
+
+    One timer for all of them: one for each costs more than watching, and most end long before it.
+    """
+
+    def __init__(self) -> None:
+        self._new: set[_Stream] = set()
+        self._old: set[_Stream] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def begin(self, loop: asyncio.AbstractEventLoop, stream: _Stream) -> None:
+        """Have a request watched once it has run for one period, and no longer than two."""
+        self._new.add(stream)
+        if self._loop is not loop:
+            self._loop = loop
+            loop.call_later(PATIENCE_SECONDS, self._look, loop)
+
+    def end(self, stream: _Stream) -> None:
+        """Forget a request that has ended."""
+        self._new.discard(stream)
+        self._old.discard(stream)
+
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        late, self._old, self._new = self._old, self._new, set()
+        for stream in late:
+            stream.watch()
+        if self._loop is loop:
+            if self._old:
+                loop.call_later(PATIENCE_SECONDS, self._look, loop)
+            else:
+                self._loop = None
 
 
 def parting(head: Head) -> tuple[tuple[str, str], ...]:
@@ -232,12 +291,13 @@ def head_of(scope: Scope, received: float = 0.0) -> Head:
         scheme=str(scope.get("scheme", "http")),
         received=received,
         query=bytes(scope.get("query_string", b"")).decode("latin-1"),
+        prefix=root,
     )
 
 
 def _joined(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     pairs = list(raw)
-    headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in pairs}
+    headers = _told_once(pairs)
     if len(headers) == len(pairs):
         return headers
     headers = dict[str, str]()
@@ -248,25 +308,13 @@ def _joined(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     return headers
 
 
-def _reader(head: Head, receive: Receive) -> Callable[[int], Awaitable[bytes | None]]:
-    async def read(limit: int) -> bytes | None:
-        if beyond(head.headers.get("content-length", ""), limit):
-            return None
-        chunks: list[bytes] = []
-        size = 0
-        while True:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise _Gone
-            chunk = message.get("body", b"")
-            size += len(chunk)
-            if size > limit:
-                return None
-            chunks.append(chunk)
-            if not message.get("more_body", False):
-                return b"".join(chunks)
-
-    return read
+def _told_once(pairs: list[tuple[bytes, bytes]]) -> dict[str, str]:
+    """Return the headers by name, the last of each; all decoded at once, for they are many and short."""
+    names = b"\n".join([name for name, _ in pairs]).decode("latin-1").lower().split("\n")
+    values = b"\n".join([value for _, value in pairs]).decode("latin-1").split("\n")
+    if len(names) == len(values) == len(pairs):
+        return dict(zip(names, values, strict=True))
+    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in pairs}
 
 
 def _raw(headers: Iterable[tuple[str, str]]) -> list[tuple[bytes, bytes]]:

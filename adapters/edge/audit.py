@@ -9,6 +9,7 @@ import json
 import logging
 from collections.abc import Iterable
 from datetime import datetime
+from operator import attrgetter
 from typing import Final, assert_never
 
 from pydantic_core import to_json
@@ -29,10 +30,12 @@ log: Final = logging.getLogger("nonsuch.audit")
 _hooks: Final = logging.getLogger("nonsuch.audit-hook")
 _pending: Final[set[asyncio.Future[object]]] = set()
 _MEMBERS: Final = {
-    kind: tuple(each.name for each in dataclasses.fields(kind))
+    kind: tuple(each.name for each in dataclasses.fields(kind) if each.name != "at")
     for kind in (ToolCall, ResourceRead, PromptGet, TaskAsked, RateLimited, AuthRefused)
 }
+_HELD: Final = {kind: attrgetter(*names) for kind, names in _MEMBERS.items()}
 MAX_URI_CHARS: Final = 512
+_SENT: Final = frozenset({"hidden", "rate-limited", "invalid-args"})  # the name may be the caller's own
 _LOUD: Final = frozenset({"X_INTERNAL", "X_OUTPUT_INVALID", "X_RATE_STORE_FAILED"})
 
 
@@ -44,35 +47,49 @@ def record(app: App, events: Iterable[Event], at: datetime) -> None:
         if log.isEnabledFor(importance):
             log.handle(logging.LogRecord(log.name, importance, "", 0, line(told, at), None, None))
         if app.on_audit is not None:
+            object.__setattr__(told, "at", at)  # whoever made it has no clock; no event equals another by it
             _hand_on(app.on_audit, told)
 
 
 def _declared(app: App, event: Event) -> Event:
-    """Tell the operator hidden from absent; no caller can see this second look-up."""
-    if isinstance(event, ToolCall) and event.outcome in ("hidden", "rate-limited"):
-        declared = event.declared or app.kernel.catalog.declares(event.tool, event.surface)
-        return dataclasses.replace(event, tool=event.tool[:MAX_NAME_CHARS], declared=declared)
-    if isinstance(event, ResourceRead):
-        return dataclasses.replace(event, uri=event.uri[:MAX_URI_CHARS])
-    if isinstance(event, PromptGet):
-        return dataclasses.replace(event, prompt=event.prompt[:MAX_URI_CHARS])
-    if isinstance(event, RateLimited):
-        return dataclasses.replace(event, method=event.method[:MAX_NAME_CHARS])
-    return event
+    """Tell the operator hidden from absent, and cut what a caller sent; no caller sees this look-up."""
+    match event:
+        case ToolCall(tool, outcome):
+            if outcome not in _SENT:
+                return event
+            declared = event.declared
+            if outcome != "invalid-args":
+                declared = declared or app.kernel.catalog.declares(tool, event.surface)
+            return dataclasses.replace(event, tool=tool[:MAX_NAME_CHARS], declared=declared)
+        case ResourceRead(uri):
+            return dataclasses.replace(event, uri=uri[:MAX_URI_CHARS])
+        case PromptGet(prompt, completes=named):
+            named = None if named is None else named[:MAX_NAME_CHARS]
+            return dataclasses.replace(event, prompt=prompt[:MAX_URI_CHARS], completes=named)
+        case RateLimited(method):
+            return dataclasses.replace(event, method=method[:MAX_NAME_CHARS])
+        case AuthRefused(path=path):
+            return dataclasses.replace(event, path=path[:MAX_URI_CHARS])
+        case TaskAsked():
+            return event
+        case _:
+            assert_never(event)
 
 
 def line(event: Event, at: datetime) -> str:
     """Return one line of ASCII JSON; members without a value are left out."""
-    members: dict[str, object] = {"at": at.isoformat()}
-    for name in _MEMBERS[type(event)]:
-        value = getattr(event, name)
-        if value is not None and value != ():
-            members[name] = value
+    kind = type(event)
+    held = zip(_MEMBERS[kind], _HELD[kind](event), strict=True)
+    members = {
+        "at": at.isoformat(),
+        **{name: value for name, value in held if value is not None and value != ()},
+    }
     try:
         text = to_json(members)
     except ValueError:  # half a surrogate pair in a name that an in-process caller gave
-        return json.dumps(members, separators=(",", ":"))
-    return text.decode() if text.isascii() else json.dumps(members, separators=(",", ":"))
+        text = b"\xff"
+    told = text.decode() if text.isascii() else json.dumps(members, separators=(",", ":"))
+    return told.replace("\x7f", "\\u007f")  # the one control character that JSON leaves as it is
 
 
 def level(event: Event) -> int:
@@ -80,7 +97,7 @@ def level(event: Event) -> int:
     if isinstance(event, AuthRefused):
         return logging.WARNING
     match event.outcome:
-        case "ok" | "invalid-args" | "input-required" | "begun":
+        case "ok" | "invalid-args" | "unconfirmed" | "input-required" | "begun":
             return logging.INFO
         case "hidden" | "scope-denied" | "policy-denied":
             return logging.WARNING

@@ -58,7 +58,7 @@ def chosen(apps: tuple[App, ...], head: Head) -> App:
     """
     for app in apps[1:]:
         protected = app.mcp.protected
-        if is_mcp(app, head) or (protected is not None and protected.serves(head.path, root=False)):
+        if is_mcp(app, head) or (protected is not None and protected.serves(head, root=False)):
             return app
     return apps[0]
 

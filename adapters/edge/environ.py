@@ -16,17 +16,22 @@ _CONTENT: Final[Mapping[str, str]] = {"CONTENT_TYPE": "content-type", "CONTENT_L
 
 
 def head_of(environ: WSGIEnvironment, received: float = 0.0) -> Head:
-    """Return the head of a WSGI request; only ``PATH_INFO`` is believed of the target."""
+    """Return the head of a WSGI request; of the target only what the server made of it is believed."""
     return Head(
         method=environ["REQUEST_METHOD"],
-        # PEP 3333: bytes as latin-1; and as ASGI servers read them, what is no UTF-8 is replaced
-        path=environ.get("PATH_INFO", "").encode("latin-1").decode("utf-8", "replace"),
+        path=_decoded(environ.get("PATH_INFO", "")),
         headers=dict(_headers(environ)),
         address=environ.get("REMOTE_ADDR") or None,
         scheme=environ.get("wsgi.url_scheme", "http"),
         received=received,
         query=environ.get("QUERY_STRING", ""),
+        prefix=_decoded(environ.get("SCRIPT_NAME", "")).rstrip("/"),
     )
+
+
+def _decoded(path: str) -> str:
+    """PEP 3333: bytes as latin-1; and as ASGI servers read them, what is no UTF-8 is replaced."""
+    return path.encode("latin-1").decode("utf-8", "replace")
 
 
 def _headers(environ: WSGIEnvironment) -> Iterator[tuple[str, str]]:

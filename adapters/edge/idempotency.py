@@ -5,14 +5,20 @@ A store compares and sets; which call is the same one, and what a replay needs, 
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Final, Protocol
+from typing import Any, Final, Protocol, runtime_checkable
 
+from ...kernel.declare import Action
+from ...kernel.errors import Fault, fault
 from ...kernel.idempotency import Kept
-from ...kernel.steps import Recall, Remember, Reserve, Reserved
+from ...kernel.steps import Answer, Recall, Remember, Reserve, Reserved, Returned
 
 Clock = Callable[[], datetime]
 DAY_SECONDS: Final = 86_400
@@ -54,6 +60,21 @@ class IdempotencyStore(Protocol):
     async def close(self) -> None:
         """Let go of connections; a later step opens them anew."""
         ...
+
+
+@runtime_checkable
+class AtomicStore(IdempotencyStore, Protocol):
+    """Keeps a record and what its handler does in one transaction: after a crash both are there, or none."""
+
+    async def open(self, kept: Kept) -> Kept | None:
+        """Begin a record as ``begin`` does, in a transaction that stays open until it is ended or forgotten.
+
+        One that is open elsewhere is told as begun. While the handler runs, ``OPEN`` holds the record.
+        """
+        ...
+
+
+OPEN: Final[ContextVar[Kept | None]] = ContextVar("nonsuch_open_record", default=None)
 
 
 class StoreFull(Exception):
@@ -135,6 +156,26 @@ def _size(kept: Kept | None) -> int:
     return 0 if kept is None else len(kept.judged) + len(kept.outcome or b"")
 
 
+def atomic_of(step: Reserve, begun: Answer) -> Kept | None:
+    """Return the record that was begun, if the handler shares its transaction."""
+    held = begun.value if isinstance(begun, Returned) else None
+    return held.kept if step.atomic and isinstance(held, Reserved) and held.ours else None
+
+
+def unshared(actions: Iterable[Action], store: IdempotencyStore | None) -> Iterator[Fault]:
+    """Yield why an action cannot be atomic."""
+    for action in (each for each in actions if each.atomic):
+        cause = f"`{action.name}` is atomic and "
+        if not action.idempotent:
+            yield fault("X_DECLARATION_INVALID", f"{cause}takes no key", "declare it with `idempotent=True`")
+        if not inspect.iscoroutinefunction(action.handler):
+            fix = "make its handler async: it works in `async with store.transaction()`"
+            yield fault("X_DECLARATION_INVALID", f"{cause}its handler cannot wait", fix)
+        if not isinstance(store, AtomicStore):
+            fix = "give `idempotency_store` a `PostgresIdempotencyStore` of the database that it changes"
+            yield fault("X_DECLARATION_INVALID", f"{cause}this app's store shares no transaction", fix)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class IdempotencyBook:
     """Answers the kernel's questions about records from a store and a clock."""
@@ -148,11 +189,28 @@ class IdempotencyBook:
         return await self.store.find(step.slot, self.clock())
 
     async def reserve(self, step: Reserve) -> Reserved:
-        """Begin the record of a call, unless there is one."""
+        """Begin the record of a call, unless there is one. Raises: TypeError, when it cannot be atomic."""
         now = self.clock()
         kept = Kept(step.slot, step.digest, step.judged, now, now + timedelta(seconds=self.seconds))
-        held = await self.store.begin(kept)
+        held = await (self._atomic().open(kept) if step.atomic else self.store.begin(kept))
         return Reserved(kept if held is None else held, held is None)
+
+    def _atomic(self) -> AtomicStore:
+        if not isinstance(self.store, AtomicStore):
+            raise TypeError("the store shares no transaction")
+        return self.store
+
+    async def within(self, kept: Kept, work: Coroutine[Any, Any, Answer]) -> Answer:
+        """Run a handler in the transaction of its record, which is undone if it is stopped."""
+        before = OPEN.set(kept)
+        try:
+            return await work
+        except BaseException:
+            with suppress(Exception):  # a connection that is gone has undone it already
+                await asyncio.shield(self.store.forget(kept))
+            raise
+        finally:
+            OPEN.reset(before)
 
     async def remember(self, step: Remember) -> None:
         """Keep how a call ended, or that it did not begin."""

@@ -18,6 +18,12 @@ _PACKAGE: Final = __name__.partition(".")[0]
 ATTEMPTS: Final = 3
 ENDINGS: Final = (".cedar", ".cedarschema", ".links.json")
 _SHIPPED: Final = ("visibility.cedar", "scope.cedar")
+_CONFIRMATION: Final = "confirmation.cedar"
+_TOOLS: Final = (
+    ("db.migrate", "migrate.cedar"),
+    ("db.query", "never.cedar"),
+    ("db.query", "sql.cedar"),
+)
 
 
 @cache
@@ -29,6 +35,13 @@ def base() -> Base:
         entities=(shipped / "nonsuch.cedarschema").read_text("utf-8"),
         gates=(shipped / "gates.cedarschema").read_text("utf-8"),
         policies=tuple(PolicySource(f"nonsuch/{name}", text) for name, text in texts.items()),
+        confirmation=(
+            PolicySource(f"nonsuch/{_CONFIRMATION}", (shipped / _CONFIRMATION).read_text("utf-8")),
+        ),
+        tools=tuple(
+            (tool, PolicySource(f"nonsuch/{name}", (shipped / name).read_text("utf-8")))
+            for tool, name in _TOOLS
+        ),
     )
 
 

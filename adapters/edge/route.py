@@ -6,24 +6,27 @@ Knows no server protocol: every door asks here, so that one request has one answ
 from __future__ import annotations
 
 from ...kernel.steps import Steps
+from ..http import inbox
 from ..http import invoke as http
 from ..mcp import server as mcp
 from ..wire import Head, Reply, cross_origin
 from .app import App
 
 
-def route(app: App, head: Head) -> Steps[Reply]:
+def route(app: App, head: Head, *, observed: bool = False) -> Steps[Reply]:
     """Return the steps of one request: MCP at the app's path, with or without a slash, else an action.
 
     The document about a protected resource is at its well-known place (RFC 9728 3.1), without a token.
     Clients look for other documents beside it and below the MCP path, also without one: there is nothing,
     and asking is no failure that would count against their address.
     """
-    if is_mcp(app, head):
-        return mcp.serve(app.mcp, head)
     protected = app.mcp.protected
-    if protected is not None and _is_document(app, head):
+    if protected is not None and protected.serves(head, root=True):
         return mcp.described(app.mcp, protected, head)
+    if is_mcp(app, head):
+        return mcp.serve(app.mcp, head, observed=observed)
+    if app.inbox is not None and inbox.is_inbox(app.inbox, head):
+        return inbox.serve(app.http, app.inbox, head)
     if "/.well-known/" in head.path:
         return http.nothing(app.http, head)
     return http.serve(app.http, head)
@@ -44,7 +47,7 @@ def beyond(announced: str, limit: int) -> bool:
 
 def _is_document(app: App, head: Head) -> bool:
     protected = app.mcp.protected
-    return protected is not None and protected.serves(head.path, root=True)
+    return protected is not None and protected.serves(head, root=True)
 
 
 def is_mcp(app: App, head: Head) -> bool:

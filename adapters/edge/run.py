@@ -17,14 +17,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from types import TracebackType
-from typing import Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
-from ...kernel.asks import Incapable, RoundEnded
 from ...kernel.audit import Event
 from ...kernel.client import NOBODY, Client
 from ...kernel.declare import Context
-from ...kernel.errors import ActionError
-from ...kernel.model import Agent, Call, Human, Outcome, Principal, Surface
+from ...kernel.idempotency import Kept
+from ...kernel.model import Agent, Call, Human, Outcome, Principal, Surface, owner_key
 from ...kernel.signatures import Handler
 from ...kernel.steps import (
     Answer,
@@ -35,7 +34,11 @@ from ...kernel.steps import (
     FindTask,
     Launch,
     Launched,
+    ListConfirmations,
+    Listen,
     Load,
+    MoveConfirmation,
+    OpenConfirmation,
     Permit,
     Raised,
     ReadBody,
@@ -55,12 +58,17 @@ from ...kernel.steps import (
 from ...kernel.strict_json import Json
 from .app import App
 from .audit import record
-from .client import StreamClient, Waiting
-from .idempotency import IdempotencyBook
+from .client import StreamClient, Waiting, spoken
+from .confirming import confirmations_for
+from .idempotency import IdempotencyBook, atomic_of
 from .limits import Closable
+from .streams import Streams
 from .task_store import TaskBook
 from .task_work import Labour
 from .tasks import Works
+
+if TYPE_CHECKING:
+    from .telemetry_spans import Recorder
 
 T = TypeVar("T")
 log: Final = logging.getLogger("nonsuch.run")
@@ -83,17 +91,23 @@ class Running:
     app: App
     resources: Any = None
     clock: Clock = utc_now
-    waiting: Waiting = field(default_factory=Waiting)
+    streams: Streams = field(init=False)
+    waiting: Waiting = field(init=False)
     works: Works = field(init=False)
     replays: IdempotencyBook = field(init=False)
     talking: ThreadPoolExecutor = field(init=False)
+    recorder: Recorder | None = field(init=False)
 
     def __post_init__(self) -> None:
         replays = IdempotencyBook(self.app.idempotency_store, self.app.idempotency_seconds, self.clock)
         object.__setattr__(self, "replays", replays)
+        object.__setattr__(self, "streams", Streams(self.app.streams))
+        object.__setattr__(self, "waiting", Waiting(self.streams))
         book = TaskBook(self.app.task_store, self.app.tasks, self.clock)
         object.__setattr__(self, "works", Works(book))
         object.__setattr__(self, "talking", ThreadPoolExecutor(MAX_TALKING, "nonsuch-talking"))
+        telemetry = self.app.telemetry
+        object.__setattr__(self, "recorder", None if telemetry is None else telemetry.begin(self.app))
 
     async def invoke(
         self, principal: Principal, name: str, arguments: Mapping[str, Json], surface: Surface = "agent"
@@ -105,11 +119,19 @@ class Running:
         finally:
             edge.flush()
 
+    async def permitted(self, principal: Principal, path: str, arguments: Mapping[str, Json]) -> bool:
+        """Say whether a call at a path under ``/api/`` would be permitted now. Asking is no event."""
+        kernel = self.app.kernel
+        view = kernel.view_for(principal)
+        entry = view.find(path, "http")
+        return entry is not None and await run(kernel.permitted(view, entry, arguments), Edge(self))
+
     def _steps(
         self, principal: Principal, name: str, arguments: Mapping[str, Json], surface: Surface
     ) -> Steps[Outcome]:
         kernel = self.app.kernel
-        return kernel.invoke(kernel.view_for(principal), Call(name, arguments, surface))
+        steps = kernel.invoke(kernel.view_for(principal), Call(name, arguments, surface))
+        return steps if self.recorder is None else self.recorder.call(steps, principal)
 
 
 class Outlet(Protocol):
@@ -121,6 +143,10 @@ class Outlet(Protocol):
 
     async def rest(self) -> None:
         """Send a sign of life that is no message."""
+        ...
+
+    async def departure(self) -> None:
+        """Return once the client has left."""
         ...
 
     def stoppable(self) -> None:
@@ -135,7 +161,8 @@ _DONE: Final = Returned(None)
 class Edge:
     """Answers the steps of one request, and keeps its audit events until the answer has left.
 
-    ``client`` and ``threads`` are those of a handler that runs as a task.
+    ``client`` and ``threads`` are those of a handler that runs as a task, ``listens`` is who has a stream
+    open through it, ``kept`` the record whose transaction the handler shares.
     """
 
     running: Running
@@ -145,17 +172,31 @@ class Edge:
     rests_at: float = 0
     client: Client | None = None
     threads: Executor | None = None
+    listens: str | None = None
+    kept: Kept | None = None
 
     async def answer(self, step: Step) -> Answer:  # noqa: C901  (a closed union, a few lines each)
         """Carry out one step; an unknown one is refused, which the kernel reads as a denial."""
-        match step:
+        match step:  # what every request asks comes first
+            case TakeToken():
+                return await self._counted(step)
+            case ResolveToken(token, facts):
+                return await self._resolve(self.running.app.resolve_token, token, facts)
+            case ReadBody() if self.read is not None:
+                return Returned(await self.read(step.limit))
             case Permit():
                 if step.line is not None and step.line.ends_with_client and self.outlet is not None:
                     self.outlet.stoppable()
                 held = self._context(step.principal, step.resource, self._client(step))
-                return await self._apply(step.handler, step.input, held)
+                work = self._apply(step.handler, step.input, held)
+                return await (work if self.kept is None else self.running.replays.within(self.kept, work))
+            case Audit():
+                self.events.append(step.event)
+                return _DONE
             case Load():
                 return await self._apply(step.loader, step.input, self._context(step.principal, None, NOBODY))
+            case ResolvePrincipal(facts):
+                return await self._resolve(self.running.app.resolve_principal, facts)
             case Launch():
                 return await _kept(self._launched(step))
             case FindTask():
@@ -165,23 +206,22 @@ class Edge:
             case Recall():
                 return await _kept(self.running.replays.recall(step))
             case Reserve():
-                return await _kept(self.running.replays.reserve(step))
+                begun = await _kept(self.running.replays.reserve(step))
+                self.kept = atomic_of(step, begun)
+                return begun
             case Remember():
                 return await _kept(self.running.replays.remember(step))
-            case Audit():
-                self.events.append(step.event)
-                return _DONE
-            case ResolveToken(token, facts):
-                return await self._resolve(self.running.app.resolve_token, token, facts)
-            case ResolvePrincipal(facts):
-                return await self._resolve(self.running.app.resolve_principal, facts)
-            case TakeToken():
-                return await self._counted(step)
-            case ReadBody() if self.read is not None:
-                return Returned(await self.read(step.limit))
+            case OpenConfirmation() if (desk := self.running.app.confirmations) is not None:
+                return await _kept(desk.open(step, self.running.clock()))
+            case MoveConfirmation() if (desk := self.running.app.confirmations) is not None:
+                return await _kept(desk.move(step, self.running.clock()))
+            case ListConfirmations(principal, which):
+                return await _kept(confirmations_for(self.running, principal, which))
             case Write() if self.outlet is not None:
                 await self.outlet.write(step.message)
                 return _DONE
+            case Listen() if self.outlet is not None:
+                return Returned(self._listening(step))
             case Watch() if self.outlet is not None:
                 return await self._watched(step, self.outlet)
             case Deliver():
@@ -201,8 +241,11 @@ class Edge:
             return Raised(fault)
 
     def flush(self) -> None:
-        """Record the events of this request."""
+        """Record the events of this request, and give back the stream that it had open."""
         events, self.events = self.events, []
+        if self.listens is not None:
+            self.running.streams.give(self.listens)
+            self.listens = None
         record(self.running.app, events, self.running.clock())
 
     def _context(self, principal: Principal, resource: object, client: Client) -> Context[Any]:
@@ -215,15 +258,14 @@ class Edge:
             return self.client
         if line is None or "context" not in permit.handler.takes:
             return NOBODY
-        send = None if self.outlet is None else self.outlet.write
         loop = None if permit.handler.is_async else _loop()
         return StreamClient(
-            line, permit.principal, self.running.waiting, send, self.running.app.ask_seconds, loop
+            line, permit.principal, self.running.waiting, self.outlet, self.running.app.ask_seconds, loop
         )
 
     async def _launched(self, step: Launch) -> Launched:
         """Run a handler that becomes a task; its events are its own, for they come after this request's."""
-        own = Edge(self.running, threads=self.running.works.threads)
+        own = Edge(self.running, threads=self.running.works.threads, kept=self.kept)
         if step.permit.entry.asks_first and self.outlet is not None:
             self.outlet.stoppable()
 
@@ -236,6 +278,13 @@ class Edge:
 
         labour = Labour(perform, settle, own.flush)
         return await self.running.works.launch(step, labour, self._client(step.permit))
+
+    def _listening(self, step: Listen) -> bool:
+        owner = owner_key("", step.principal)
+        if self.listens is not None or not self.running.streams.take(owner):
+            return False
+        self.listens = owner
+        return True
 
     async def _watched(self, step: Watch, outlet: Outlet) -> Answer:
         """Wait for a change, or until the next sign of life, which comes as often whatever changes between.
@@ -269,11 +318,12 @@ class Edge:
                 threads = self._threads(context)
                 value = await asyncio.get_running_loop().run_in_executor(threads, run_in_copy, call)
                 value = await value if inspect.isawaitable(value) else value
-        except (ActionError, RoundEnded, Incapable) as fault:
-            return Raised(fault)
         except BaseException as fault:
             if _stops_us(fault):
                 raise
+            said = spoken(fault)
+            if said is not None:
+                return Raised(said)
             _complain(handler.function, fault)
             return Raised(fault if isinstance(fault, Exception) else RuntimeError("not an Exception"))
         return Returned(value)
@@ -383,6 +433,8 @@ class Open(AbstractAsyncContextManager[Running]):
             self._lifespan = self._app.lifespan()
             resources = await self._lifespan.__aenter__()
         self._running = Running(self._app, resources, self._clock)
+        if self._app.telemetry is not None and self._running.recorder is None:
+            log.warning("no OpenTelemetry provider is set: nothing of `%s` is recorded", self._app.name)
         return self._running
 
     async def __aexit__(
@@ -392,8 +444,11 @@ class Open(AbstractAsyncContextManager[Running]):
             await self._running.works.close()
             self._running.talking.shutdown(wait=False, cancel_futures=True)
         await self._app.idempotency_store.close()
-        if isinstance(self._app.rate_store, Closable):
-            await self._app.rate_store.close()
+        if self._app.confirmations is not None:
+            await self._app.confirmations.store.close()
+        for each in (self._app.rate_store, self._app.on_audit):
+            if isinstance(each, Closable):
+                await each.close()
         return None if self._lifespan is None else await self._lifespan.__aexit__(kind, value, trace)
 
 

@@ -112,6 +112,7 @@ class _Outlet:
     """Where the messages of one request go; nowhere once it was answered or cancelled (``run.Outlet``)."""
 
     pipes: Pipes
+    silent: asyncio.Event
     over: bool = False
 
     async def write(self, message: bytes) -> None:
@@ -123,6 +124,10 @@ class _Outlet:
 
     async def rest(self) -> None:
         """Nobody stands between who would need a sign of life."""
+
+    async def departure(self) -> None:
+        """Return once nobody will say anything any more."""
+        await self.silent.wait()
 
     def stoppable(self) -> None:
         """Every request can be stopped here, by its client's word."""
@@ -136,6 +141,7 @@ class _Talk:
     caller: Principal
     limit: int
     pipes: Pipes
+    silent: asyncio.Event = field(default_factory=asyncio.Event)
     known: Connection = field(default_factory=Connection)
     tasks: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
     requests: dict[tuple[type, object], tuple[asyncio.Task[None], _Outlet]] = field(
@@ -154,6 +160,7 @@ class _Talk:
         finally:
             for each in waits:
                 each.cancel()
+            self.silent.set()
             self.running.app.notify.close()
             await self._settle(wanted=not stop.is_set() and not self.pipes.gone.is_set())
 
@@ -177,10 +184,10 @@ class _Talk:
         elif isinstance(message, envelope.Message):
             self._heard(head, message)
         else:
-            self._begin(self._answer(head, message, _Outlet(self.pipes)))
+            self._begin(self._answer(head, message, self._outlet()))
 
     def _heard(self, head: Head, message: envelope.Message) -> None:
-        self.known = after(self.known, message)
+        self.known = after(self.known, message, self.running.app.mcp.subscriptions)
         if message.id is None and message.method == CANCELLED:
             self._cancel(message.params.get("requestId"))
         elif message.id is None and message.method == READY and not self.follows:
@@ -190,7 +197,7 @@ class _Talk:
             self._request(head, message, (type(message.id), message.id))
 
     def _request(self, head: Head, message: envelope.Message, key: tuple[type, object]) -> None:
-        outlet = _Outlet(self.pipes)
+        outlet = self._outlet()
         task = self._begin(self._answer(head, message, outlet))
         self.requests[key] = mine = (task, outlet)
 
@@ -209,8 +216,10 @@ class _Talk:
             task.cancel()
 
     async def _answer(self, head: Head, message: _Received, outlet: _Outlet) -> None:
-        edge = Edge(self.running, None, outlet)
-        steps = answer(self.running.app.mcp, head, message, self.caller, streams=True)
+        edge, recorder = Edge(self.running, None, outlet), self.running.recorder
+        observed = recorder is not None
+        steps = answer(self.running.app.mcp, head, message, self.caller, streams=True, observed=observed)
+        steps = steps if recorder is None else recorder.piped(steps, self.caller)
         try:
             reply = await run(steps, edge)
             if reply.body:
@@ -224,7 +233,10 @@ class _Talk:
 
     async def _follow(self) -> None:
         steps = follow(self.running.app.mcp, self.caller, lambda: self.known)
-        await run(steps, Edge(self.running, None, _Outlet(self.pipes)))
+        await run(steps, Edge(self.running, None, self._outlet()))
+
+    def _outlet(self) -> _Outlet:
+        return _Outlet(self.pipes, self.silent)
 
     async def _send(self, reply: Reply) -> None:
         await self.pipes.send(one_line(reply.body))

@@ -6,18 +6,19 @@ Knows no store: what it says and asks goes into the task through its work.
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import Awaitable, Mapping
 from concurrent.futures import CancelledError
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from ...kernel.asks import Ask, Capability, Given, Incapable, Level, needed
 from ...kernel.client import Client, unasked
 from ...kernel.line import TaskLine
 from ...kernel.strict_json import Json
+from .client import abandon, waited
 
 T = TypeVar("T")
+MAX_DIGITS: Final = 20
 
 
 class Work(Protocol):
@@ -81,7 +82,7 @@ class TaskClient:
         """Make it the task's status message: clients are sent no progress of tasks."""
         if not self.work.begun:
             return await self.front.progress(done, total, message)
-        far = f"{done:g}" if total is None else f"{done:g} of {total:g}"
+        far = _far(done) if total is None else f"{_far(done)} of {_far(total)}"
         return await self.work.note(far if message is None else message)
 
     async def log(self, level: Level, data: Json, logger: str | None = None) -> None:
@@ -122,7 +123,16 @@ class TaskClient:
         Raises: concurrent.futures.CancelledError, when nobody wants the task any more.
         """
         if self.work.over:
-            if inspect.iscoroutine(work):
-                work.close()  # nobody will await it
+            abandon(work)
             raise CancelledError
-        return asyncio.run_coroutine_threadsafe(self.work.unless_stopped(work), self.loop).result()
+        try:
+            return waited(self.work.unless_stopped(work), self.loop)
+        except CancelledError:
+            if self.loop.is_closed():
+                abandon(work)
+            raise
+
+
+def _far(number: float) -> str:
+    """Return a number in a few characters; whole ones of any size have no such form."""
+    return str(number)[:MAX_DIGITS] if isinstance(number, int) else f"{number:g}"

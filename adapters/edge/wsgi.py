@@ -39,9 +39,10 @@ def wsgi(app: Mounted, clock: Clock = utc_now, *, reload: Literal["watch"] | Non
 
     The lifespan is entered at the first request of a process, so a server may fork after the import, and
     left when the process ends or at ``close()``. A streamed answer and a question to the client hold a
-    thread each: serve with threads. An answer to a question reaches the process that asked only, so the
-    older revisions' questions need one process. ``reload="watch"`` reads the policies again whenever a
-    file of them changes.
+    thread each: serve with threads, more of them than one caller may have streams open
+    (``define_app_mcp(streams=StreamLimits(per_principal=...))``). An answer to a question reaches the
+    process that asked only, so the older revisions' questions need one process. ``reload="watch"`` reads
+    the policies again whenever a file of them changes.
 
     A server gives ``Mcp_Name`` and ``Mcp-Name`` one name in the environment: refuse headers with
     underscores in front (nginx and gunicorn do) where that matters to another reader of them. A server
@@ -141,8 +142,10 @@ class _Visit:
             self._over.set()
 
     async def _reply(self, app: App, edge: Edge) -> Reply:
+        recorder = edge.running.recorder
+        steps = route(app, self._head) if recorder is None else recorder.http(self._head)
         try:
-            return await run(route(app, self._head), edge)
+            return await run(steps, edge)
         except _Unread as unread:
             return unread.reply
 
@@ -174,6 +177,10 @@ class _Visit:
             await part.sent
         finally:
             self._parts.discard(part.sent)
+
+    async def departure(self) -> None:
+        """Return once the client has left, which shows when something is sent."""
+        await self._gone.wait()
 
     def stoppable(self) -> None:
         """Stop this request once its client is gone."""

@@ -10,11 +10,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from ...kernel.audit import limited_call
+from ...kernel.audit import limited_call, malformed_call
 from ...kernel.catalog import Entry
 from ...kernel.errors import Refusal, refusal, refused
 from ...kernel.gates import Kernel
-from ...kernel.model import Begun, Call, Failed, Hidden, InputRequired, Ok, Outcome, ScopeDenied, Unfit
+from ...kernel.meter import RateClass
+from ...kernel.model import (
+    Begun,
+    Call,
+    Failed,
+    Hidden,
+    InputRequired,
+    Ok,
+    Outcome,
+    Principal,
+    ScopeDenied,
+    Unfit,
+)
 from ...kernel.steps import Audit, ReadBody, ResolvePrincipal, Returned, Steps
 from ...kernel.strict_json import Json, JsonRefused, loads
 from ...kernel.view import View
@@ -33,7 +45,7 @@ from ..wire import (
 from . import flat, openapi
 from .openapi import Described
 from .routes import DOCUMENT, OPENAPI, WITH_BODY, Route, routes_of
-from .session import session_of
+from .session import session_of, shown
 from .status import STATUS, status_of
 
 PREFIX: Final = "/api/"
@@ -85,22 +97,43 @@ def _served(server: HttpServer, head: Head) -> Steps[Reply]:
     1. Host and Origin  2. authentication  3. the rate  4. body and JSON  5. method  6. the kernel's gates.
     What is refused before 5 is refused for every path outside the caller's view alike, so that none shows.
     """
-    refusing = server.door.refuses(head)  # 1
-    if refusing is not None:
-        return problem(403, refusing)
-    who = yield from authenticate(head, server.door, agents_only=False, session=server.session(head))  # 2
-    if isinstance(who, Unauthenticated):
-        return problem(who.status, who.refusal, who.headers())
+    who = yield from _who(server, head)  # 1, 2
+    if isinstance(who, Reply):
+        return who
     asked = _asked(server, head, server.kernel.view_for(who))
-    held = yield from _limited(asked)  # 3
+    held = yield from _limited(server, asked.view, asked.costs, asked.path, asked.entry)  # 3
     if held is not None:
         return held
     if not asked.inside:
         return _unknown(server)
-    sent = yield from _sent(server, head)  # 4
+    sent = yield from _sent(asked)  # 4
     if isinstance(sent, Reply):
         return sent
     return (yield from _answered(asked, sent))
+
+
+def admitted(server: HttpServer, head: Head, entry: Entry) -> Steps[Principal | Reply]:
+    """Say whose a request is that a view of the application's own answers, or how it is refused: as here.
+
+    1. Host and Origin  2. authentication  3. the rate, of a call of this entry.
+    """
+    who = yield from _who(server, head)  # 1, 2
+    if isinstance(who, Reply):
+        return who
+    view = server.kernel.view_for(who)
+    seen = entry if view.holds(entry) else None
+    held = yield from _limited(server, view, class_of(seen), entry.path or entry.name, seen)  # 3
+    return who if held is None else held
+
+
+def _who(server: HttpServer, head: Head) -> Steps[Principal | Reply]:
+    refusing = server.door.refuses(head)
+    if refusing is not None:
+        return problem(403, refusing)
+    session = server.session(head)
+    shows = session is not None and shown(session, server.described.session_cookie)
+    who = yield from authenticate(head, server.door, agents_only=False, session=session, shows=shows)
+    return problem(who.status, who.refusal, who.headers()) if isinstance(who, Unauthenticated) else who
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +156,12 @@ class _Asked:
         """Whether the caller sees something here that this method runs."""
         return self.route is not None and self.route.answers(self.head.method)
 
+    @property
+    def costs(self) -> RateClass:
+        """What the request is counted as; whatever runs nothing is a write."""
+        entry = self.entry if self.runs else None
+        return "read" if self.runs and entry is None else class_of(entry)
+
 
 def _asked(server: HttpServer, head: Head, view: View) -> _Asked:
     inside = head.path.startswith(server.prefix)
@@ -133,37 +172,45 @@ def _asked(server: HttpServer, head: Head, view: View) -> _Asked:
     return _Asked(server, head, view, inside, path, entry, None if entry is None else server.routes[entry])
 
 
-def _limited(asked: _Asked) -> Steps[Reply | None]:
-    """Count a request, and return its refusal if it must not pass; whatever runs nothing is a write."""
-    door, entry = asked.server.door, asked.entry if asked.runs else None
-    kind = "read" if asked.runs and entry is None else class_of(entry)
-    held = yield from metered(door, kind, asked.view.principal)
+def _limited(
+    server: HttpServer, view: View, kind: RateClass, path: str, seen: Entry | None
+) -> Steps[Reply | None]:
+    """Count a request, and return its refusal if it must not pass."""
+    held = yield from metered(server.door, kind, view.principal)
     if held is None:
         return None
-    name = asked.path if asked.entry is None else asked.entry.name
-    seen = asked.entry is not None
-    yield Audit(limited_call(asked.view.principal, name, "http", held.code, seen=seen))
-    return problem(held.status, refused(held.code, door.audience), held.headers)
+    name = path if seen is None else seen.name
+    yield Audit(limited_call(view.principal, name, "http", held.code, seen=seen is not None))
+    return problem(held.status, refused(held.code, server.door.audience), held.headers)
 
 
-def _sent(server: HttpServer, head: Head) -> Steps[dict[str, Json] | Reply]:
+def _sent(asked: _Asked) -> Steps[dict[str, Json] | Reply]:
     """Return the object in the body of a method that has one; the others have their query string."""
+    server, head = asked.server, asked.head
     if head.method not in WITH_BODY:
         return {}
-    audience = server.door.audience
     if media_type(head) != JSON_TYPE or head.headers.get("content-encoding", "identity") != "identity":
-        return _refused(server, "X_MEDIA_TYPE_UNSUPPORTED", f"the body must be uncompressed {JSON_TYPE}")
+        cause = f"the body must be uncompressed {JSON_TYPE}"
+        return (yield from _unread(asked, "X_MEDIA_TYPE_UNSUPPORTED", cause))
     if head.query:
         cause = f"the arguments of a {head.method} come in its body, and none in the query string"
-        return _refused(server, "X_INPUT_INVALID", cause)
+        return (yield from _unread(asked, "X_INPUT_INVALID", cause))
     body = yield ReadBody(server.door.body_limit)
     if not isinstance(body, Returned) or not isinstance(body.value, bytes):
-        return problem(STATUS["X_MCP_BODY_TOO_LARGE"], refused("X_MCP_BODY_TOO_LARGE", audience))
+        return (yield from _unread(asked, "X_MCP_BODY_TOO_LARGE"))
     try:
         value = loads(body.value, server.door.limits)
     except JsonRefused as fault:
-        return _refused(server, "X_JSON_INVALID", str(fault))
-    return value if isinstance(value, dict) else _refused(server, "X_JSON_INVALID", _NO_OBJECT)
+        return (yield from _unread(asked, "X_JSON_INVALID", str(fault)))
+    return value if isinstance(value, dict) else (yield from _unread(asked, "X_JSON_INVALID", _NO_OBJECT))
+
+
+def _unread(asked: _Asked, code: str, cause: str | None = None) -> Steps[Reply]:
+    """Refuse what no gate was asked about, and have it audited, at hidden paths as at others."""
+    name = asked.path if asked.entry is None else asked.entry.name
+    yield Audit(malformed_call(asked.view.principal, name, "http", code))
+    told = refused(code, asked.server.door.audience)
+    return problem(STATUS[code], told if cause is None else Refusal(code, cause, told.fix))
 
 
 _NO_OBJECT: Final = "the body is not a JSON object"
@@ -174,8 +221,8 @@ def _answered(asked: _Asked, sent: dict[str, Json]) -> Steps[Reply]:
     if route is not None and not route.answers(head.method):  # 5
         if head.method == "OPTIONS":
             return Reply(204, headers=(route.allow,))
-        told = refused("X_METHOD_NOT_ALLOWED", server.door.audience)
-        return problem(STATUS["X_METHOD_NOT_ALLOWED"], told, (route.allow,))
+        refusing = yield from _unread(asked, "X_METHOD_NOT_ALLOWED")
+        return Reply(refusing.status, refusing.body, (route.allow,), refusing.media)
     if route is DOCUMENT:
         return Reply(200, server.documents.of(asked.view.table))
     flat_keys = route is not None and head.method not in WITH_BODY
@@ -226,10 +273,6 @@ def _headers(outcome: Outcome) -> tuple[tuple[str, str], ...]:
             return (("retry-after", "1"),)  # RFC 9110 10.2.3
         case _:
             return ()
-
-
-def _refused(server: HttpServer, code: str, cause: str) -> Reply:
-    return problem(STATUS[code], Refusal(code, cause, refused(code, server.door.audience).fix))
 
 
 def _unknown(server: HttpServer) -> Reply:

@@ -17,11 +17,30 @@ def session_of(head: Head, headers: Iterable[str]) -> ResolvePrincipal | None:
 
     A token that is refused is refused: it never falls back on a cookie.
     """
-    if "authorization" in head.headers:
+    if "authorization" in head.headers or _embedded(head):
         return None
     told = {name: head.headers[name] for name in headers if name in head.headers}
     cookies = MappingProxyType(cookies_of(head.headers.get("cookie", "")))
     return ResolvePrincipal(SessionFacts(facts_of(head), cookies, MappingProxyType(told)))
+
+
+def _embedded(head: Head) -> bool:
+    """Whether a page of another site loads this as a part of itself (Fetch Metadata 2): a script, a frame.
+
+    A browser sends the person's cookie along, and no Origin; whether it loads tells the page what that person
+    may do. A link that is followed is another matter, and so is a page whose origin is admitted.
+    """
+    told = head.headers
+    followed = told.get("sec-fetch-mode") == "navigate" and told.get("sec-fetch-dest") == "document"
+    return told.get("sec-fetch-site") == "cross-site" and not followed and "origin" not in told
+
+
+def shown(asked: ResolvePrincipal, cookie: str | None) -> bool:
+    """Whether a request without a token shows something to be known by: the cookie of sessions, a header.
+
+    The page of a visitor who never signed in sends other cookies along, which is no attempt at anything.
+    """
+    return cookie in asked.facts.cookies or bool(asked.facts.headers)
 
 
 def cookies_of(header: str) -> dict[str, str]:
@@ -31,5 +50,7 @@ def cookies_of(header: str) -> dict[str, str]:
     """
     pairs = [part.strip(" \t").partition("=") for part in header.split(";")]
     named = [(name.strip(" \t"), value.strip(" \t")) for name, equals, value in pairs if equals]
-    names = [name for name, _ in named]
-    return {name: value for name, value in named if name and names.count(name) == 1}
+    times = dict[str, int]()
+    for name, _ in named:
+        times[name] = times.get(name, 0) + 1
+    return {name: value for name, value in named if name and times[name] == 1}

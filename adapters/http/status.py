@@ -16,6 +16,7 @@ from ...kernel.model import (
     PolicyDenied,
     PolicyError,
     ScopeDenied,
+    Unconfirmed,
     Unfit,
 )
 
@@ -28,21 +29,31 @@ STATUS: Final[Mapping[str, int]] = {
     "X_FORBIDDEN": FORBIDDEN,
     "X_MCP_PROTOCOL": 403,  # the request's host or origin is none of ours
     "X_MCP_SCOPE_DENIED": 403,
+    "X_MCP_CONFIRMATION_REJECTED": FORBIDDEN,
     "X_NOT_FOUND": 404,
     "X_ROUTE_NOT_FOUND": 404,
+    "X_MCP_CONFIRMATION_UNKNOWN": 404,
     "X_METHOD_NOT_ALLOWED": 405,
     "X_IDEMPOTENCY_CONFLICT": 409,
     "X_IDEMPOTENCY_IN_PROGRESS": 409,
     "X_INTERRUPTED": 409,
+    "X_MCP_CONFIRMATION_ARGUMENTS_MISMATCH": 409,
+    "X_MCP_CONFIRMATION_CONTESTED": 409,
+    "X_MCP_CONFIRMATION_DECIDED": 409,
+    "X_MCP_CONFIRMATION_EXPIRED": 409,
+    "X_MCP_CONFIRMATION_PENDING": 409,
+    "X_MCP_CONFIRMATION_UNREADABLE": 409,
     "X_MCP_CLIENT_SILENT": 409,  # nobody can be asked over HTTP
     "X_MCP_BODY_TOO_LARGE": 413,
     "X_MEDIA_TYPE_UNSUPPORTED": 415,
     "X_INPUT_INVALID": 422,
     "X_IDEMPOTENCY_KEY_REQUIRED": 428,
+    "X_MCP_CONFIRMATIONS_FULL": 429,
     "X_MCP_RATE_LIMITED": 429,
     "X_INTERNAL": 500,
     "X_OUTPUT_INVALID": 500,
     "X_IDEMPOTENCY_STORE_FAILED": 503,
+    "X_MCP_CONFIRMATION_STORE_FAILED": 503,
     "X_RATE_STORE_FAILED": 503,
 }
 
@@ -62,7 +73,7 @@ def status_of(outcome: Outcome) -> int:
             return FORBIDDEN
         case InputRequired() | Begun() | Unfit():  # HTTP has no line that could bring one of these about
             return STATUS["X_INTERNAL"]
-        case Failed(code):
+        case Failed(code) | Unconfirmed(code):
             return STATUS.get(code, APPLICATION)
         case _:
             assert_never(outcome)

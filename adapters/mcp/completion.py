@@ -16,6 +16,7 @@ from ...kernel.view import View
 from ..wire import Reply
 from .endpoint import Request
 from .envelope import result
+from .metering import malformed
 from .refusals import refuse
 from .revisions import INVALID_PARAMS
 
@@ -28,7 +29,8 @@ def complete(request: Request) -> Steps[Reply]:
     params = request.message.params
     ref, asked = _ref(params.get("ref")), _asked(params.get("argument"), params.get("context", {}))
     if ref is None or asked is None:
-        return request.malformed("`ref` names a prompt or a template, `argument` has a name and a value")
+        told = request.malformed("`ref` names a prompt or a template, `argument` has a name and a value")
+        return (yield from malformed(request, told))
     kind, name = ref
     view = request.view()
     outcome = yield from request.server.kernel.complete(view, _found(view, kind, name), name, asked)

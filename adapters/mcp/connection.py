@@ -12,19 +12,23 @@ from typing import Final
 from ...kernel.asks import LEVELS
 from ...kernel.model import Principal
 from ...kernel.steps import Steps, Write
+from ...kernel.uri_template import MAX_URI_CHARS
 from ..wire import Connection
-from .endpoint import McpServer
+from .endpoint import MAX_URIS, McpServer
 from .envelope import Message
 from .exchange import notification
-from .listen import LISTS, MAX_URIS, changed, lists_of
+from .listen import LISTS, changed, lists_of
 from .revisions import MODERN, negotiated
 
 READY: Final = "notifications/initialized"
 CANCELLED: Final = "notifications/cancelled"
 
 
-def after(known: Connection, message: Message) -> Connection:
-    """Return what a connection remembers once it has seen a message; a malformed one changes nothing."""
+def after(known: Connection, message: Message, most: int = MAX_URIS) -> Connection:
+    """Return what a connection remembers once it has seen a message; a malformed one changes nothing.
+
+    ``most`` is to how many resources it may be subscribed; a subscription beyond that is refused.
+    """
     params = message.params
     if message.revision is MODERN:
         return known
@@ -34,7 +38,7 @@ def after(known: Connection, message: Message) -> Connection:
             return Connection(version, declared, known.level, known.uris)
         case "logging/setLevel", {"level": str(level)} if level in LEVELS:
             return replace(known, level=level)
-        case "resources/subscribe", {"uri": str(uri)} if len(known.uris) < MAX_URIS:
+        case "resources/subscribe", {"uri": str(uri)} if len(known.uris) < most and len(uri) <= MAX_URI_CHARS:
             return replace(known, uris=known.uris | {uri})
         case "resources/unsubscribe", {"uri": str(uri)}:
             return replace(known, uris=known.uris - {uri})

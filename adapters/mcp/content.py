@@ -12,9 +12,11 @@ from ...kernel.catalog import Entry
 from ...kernel.model import Hidden, InputRequired, Ok
 from ...kernel.steps import Steps
 from ...kernel.strict_json import Json
+from ...kernel.uri_template import MAX_URI_CHARS
 from ..wire import Reply
 from .endpoint import Request
-from .envelope import result
+from .envelope import MAX_ECHOED_CHARS, result
+from .metering import malformed
 from .refusals import refuse
 from .revisions import INVALID_PARAMS, RESOURCE_NOT_FOUND
 from .rounds import another
@@ -29,10 +31,10 @@ def read(request: Request) -> Steps[Reply]:
     """Answer ``resources/read``."""
     uri = request.message.params.get("uri")
     if not isinstance(uri, str):
-        return request.malformed("`uri` must be a string")
+        return (yield from malformed(request, request.malformed("`uri` must be a string")))
     line = request.exchange()
     if not line.reopen(request.server.seal):
-        return request.error(INVALID_PARAMS, "invalid requestState")
+        return (yield from malformed(request, request.stale()))
     view = request.view()
     outcome = yield from request.server.kernel.read(view, uri, line)
     found = view.resource(uri)
@@ -60,7 +62,8 @@ def _contents(request: Request, uri: str, entry: Entry, told: bytes) -> bytes:
 def _no_resource(request: Request, uri: str) -> Reply:
     """The one answer for a URI outside the caller's view: it knows the URI that was sent."""
     code = INVALID_PARAMS if request.modern else RESOURCE_NOT_FOUND
-    return request.error(code, f"resource not found - {_HINTS['resource']}", {"uri": uri})
+    shown = uri if len(uri) <= MAX_ECHOED_CHARS else uri[:MAX_ECHOED_CHARS] + "..."
+    return request.error(code, f"resource not found - {_HINTS['resource']}", {"uri": shown})
 
 
 def subscribe(request: Request) -> Reply:
@@ -69,15 +72,21 @@ def subscribe(request: Request) -> Reply:
     Without a session there is nothing to remember and nowhere to send: a subscription is taken for
     any URI alike, so that it tells nothing of one. Updates are sent on ``subscriptions/listen``.
     """
-    if not isinstance(request.message.params.get("uri"), str):
+    uri, known = request.message.params.get("uri"), request.head.connection
+    if not isinstance(uri, str):
         return request.malformed("`uri` must be a string")
+    if len(uri) > MAX_URI_CHARS:
+        return request.malformed(f"`uri` has more than {MAX_URI_CHARS} characters")
+    most = request.server.subscriptions
+    if known is not None and uri not in known.uris and len(known.uris) >= most:
+        return request.refused("X_MCP_SUBSCRIPTIONS_FULL", INVALID_PARAMS)
     return result(request.id, b"{}")
 
 
 def set_level(request: Request) -> Reply:
     """Answer ``logging/setLevel`` of the older revisions; without a session every level is sent."""
     if request.message.params.get("level") not in LEVELS:
-        return request.error(INVALID_PARAMS, f"`level` must be one of {', '.join(LEVELS)}")
+        return request.malformed(f"`level` must be one of {', '.join(LEVELS)}")
     return result(request.id, b"{}")
 
 
@@ -86,10 +95,11 @@ def prompt(request: Request) -> Steps[Reply]:
     params = request.message.params
     name, arguments = params.get("name"), params.get("arguments", {})
     if not isinstance(name, str) or not isinstance(arguments, dict):
-        return request.malformed("`name` must be a string and `arguments` an object")
+        told = request.malformed("`name` must be a string and `arguments` an object")
+        return (yield from malformed(request, told))
     line = request.exchange()
     if not line.reopen(request.server.seal):
-        return request.error(INVALID_PARAMS, "invalid requestState")
+        return (yield from malformed(request, request.stale()))
     view = request.view()
     outcome = yield from request.server.kernel.render(view, name, arguments, line)
     entry = view.prompt(name)

@@ -24,14 +24,9 @@ Listed = Literal["tools", "resources", "resourceTemplates", "prompts"]
 
 def hints(entry: Entry) -> dict[str, bool | str]:
     """Return the MCP hints: derived from the declaration, overridden key by key."""
-    if entry.kind == "query":
-        derived: dict[str, bool | str] = {"readOnlyHint": True}
-    else:
-        derived = {
-            "readOnlyHint": False,
-            "destructiveHint": entry.destructive,
-            "idempotentHint": entry.idempotent,
-        }
+    derived: dict[str, bool | str] = {"readOnlyHint": entry.reads_only}
+    if entry.kind != "query" and not entry.reads_only:
+        derived |= {"destructiveHint": entry.destructive, "idempotentHint": entry.idempotent}
     return {**derived, **entry.annotations}
 
 

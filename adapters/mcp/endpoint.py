@@ -16,6 +16,7 @@ from ...kernel.meta_text import MetaResource
 from ...kernel.model import Principal
 from ...kernel.seal import Seal
 from ...kernel.strict_json import Json
+from ...kernel.values import value
 from ...kernel.view import View
 from ..wire import Door, Head, Reply
 from . import envelope
@@ -26,6 +27,7 @@ from .oauth import Protected
 from .paging import Pages
 from .revisions import INVALID_PARAMS, MODERN
 
+MAX_URIS: Final = 1_000
 TTL_MS: Final = 0
 CACHE: Final = b',"ttlMs":%d,"cacheScope":"private"' % TTL_MS
 INFO_KEY: Final = "io.modelcontextprotocol/serverInfo"
@@ -56,7 +58,10 @@ class About:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class McpServer:
-    """One MCP endpoint over one kernel."""
+    """One MCP endpoint over one kernel.
+
+    ``subscriptions`` is of how many resources one stream tells, or one connection where there are any.
+    """
 
     kernel: Kernel
     about: About
@@ -65,6 +70,7 @@ class McpServer:
     instructions: Instructions = None
     page_size: int | None = None
     protected: Protected | None = None
+    subscriptions: int = MAX_URIS
     listing: Listing = field(default_factory=lambda: Listing(constant_tools()))
     pages: Pages = field(init=False)
     meta: bytes = field(init=False)
@@ -84,10 +90,11 @@ class McpServer:
         return catalog_of(self.kernel.view_for(caller))
 
 
+_PARAMETERS_FIX: Final = "correct the parameter that the cause names, and send the request again"
 _COMPLETE: Final = b',"resultType":"complete"'
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@value
 class Request:
     """One request of a known caller.
 
@@ -127,7 +134,17 @@ class Request:
         """Return a JSON-RPC error."""
         return envelope.error(self.id, self.message.revision, code, message, data, status=status)
 
-    def malformed(self, cause: str) -> Reply:
+    def refused(self, code: str, number: int) -> Reply:
+        """Return a refusal in the standard words of a code."""
+        told = refused(code, self.server.audience)
+        return envelope.refusal(self.id, self.message.revision, number, told)
+
+    def stale(self) -> Reply:
+        """Return the refusal of a ``requestState`` that is none of this request's."""
+        cause = "`requestState` is none that this server gave for this very request within the last hour"
+        return self.malformed(cause, "send the request again without `requestState`")
+
+    def malformed(self, cause: str, fix: str = _PARAMETERS_FIX) -> Reply:
         """Return the refusal of parameters that have the wrong shape, whatever they name."""
-        told = Refusal("X_MCP_PROTOCOL", cause, refused("X_MCP_PROTOCOL").fix)
+        told = Refusal("X_MCP_PROTOCOL", cause, fix)
         return envelope.refusal(self.id, self.message.revision, INVALID_PARAMS, told)

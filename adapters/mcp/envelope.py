@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import base64
 import binascii
-from dataclasses import dataclass
 from typing import Final
 
 from pydantic_core import to_json
 
 from ...kernel.errors import ErrorAudience, Refusal, refused
 from ...kernel.strict_json import Json, JsonRefused, Limits, loads
+from ...kernel.values import value
 from ..wire import Head, Reply
 from .revisions import (
     HEADER_MISMATCH,
@@ -38,10 +38,16 @@ _NAMED: Final = {
     **dict.fromkeys(("tasks/get", "tasks/update", "tasks/cancel"), "taskId"),
 }
 
+MAX_ECHOED_CHARS: Final = 512  # of what is a caller's own and comes back to it: ids, tokens, names
+_TOO_MANY_DIGITS: Final = 10**MAX_ECHOED_CHARS
+_PIECES_FIX: Final = "send each message of the batch by itself"
+_META_FIX: Final = "add both to `_meta` of every request, as revision 2026-07-28 has it"
+_MIRROR_FIX: Final = "send the header with the very value that the body has"
+
 Id = str | int
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Message:
     """A request (``id`` is set) or a notification."""
 
@@ -51,7 +57,7 @@ class Message:
     revision: Revision
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Response:
     """A client's answer to a question of ours; an error of the client's answers nothing."""
 
@@ -102,18 +108,23 @@ def read(head: Head, body: bytes, limits: Limits, audience: ErrorAudience) -> Me
         told = refused("X_MCP_PROTOCOL", audience)
         return refusal(None, before, PARSE_ERROR, Refusal(told.code, str(fault), told.fix), status=400)
     if not isinstance(value, dict):  # 2
-        what = "a batch is not answered" if isinstance(value, list) else "the body is not a JSON object"
-        return _malformed(None, before, what, audience)
+        if isinstance(value, list):
+            return _protocol(None, before, INVALID_REQUEST, "a batch is not answered", _PIECES_FIX)
+        return _malformed(None, before, "the body is not a JSON object", audience)
     return _envelope(head, value, before, audience)
 
 
 def _envelope(
     head: Head, value: dict[str, Json], before: Revision, audience: ErrorAudience
 ) -> Message | Response | Reply:
-    ident = value.get("id")
-    if "id" in value and (isinstance(ident, bool) or not isinstance(ident, (str, int))):  # 3
-        return _malformed(None, before, "`id` must be a string or an integer", audience)
-    known = ident if isinstance(ident, (str, int)) else None
+    known: Id | None = None
+    if "id" in value:  # 3
+        ident = value["id"]
+        if type(ident) is not str and type(ident) is not int:
+            return _malformed(None, before, "`id` must be a string or an integer", audience)
+        if overlong(ident):
+            return _malformed(None, before, f"`id` has more than {MAX_ECHOED_CHARS} characters", audience)
+        known = ident
     method, params = value.get("method"), value.get("params", {})
     if value.get("jsonrpc") != "2.0":
         return _malformed(known, before, '`jsonrpc` must be "2.0"', audience)
@@ -126,6 +137,13 @@ def _envelope(
     return _revised(head, Message(known, method, params, before), audience)
 
 
+def overlong(held: Json) -> bool:
+    """Whether an id or a token is longer than what is sent back."""
+    if type(held) is int:
+        return not -_TOO_MANY_DIGITS < held < _TOO_MANY_DIGITS
+    return type(held) is str and len(held) > MAX_ECHOED_CHARS
+
+
 def _answers(value: dict[str, Json]) -> bool:
     """Whether a message is a response (JSON-RPC 2.0, 5: a result or an error, and not both)."""
     return ("result" in value) != ("error" in value)
@@ -134,6 +152,12 @@ def _answers(value: dict[str, Json]) -> bool:
 def _malformed(ident: Id | None, revision: Revision, cause: str, audience: ErrorAudience) -> Reply:
     told = refused("X_MCP_PROTOCOL", audience)
     return refusal(ident, revision, INVALID_REQUEST, Refusal(told.code, cause, told.fix), status=400)
+
+
+def _protocol(
+    ident: Id | None, revision: Revision, code: int, cause: str, fix: str, *, status: int = 400
+) -> Reply:
+    return refusal(ident, revision, code, Refusal("X_MCP_PROTOCOL", cause, fix), status=status)
 
 
 def _revised(head: Head, message: Message, audience: ErrorAudience) -> Message | Reply:
@@ -162,7 +186,7 @@ def _notified(head: Head, message: Message) -> Message | Reply:
 
 
 def _unsupported(message: Message, version: str | None) -> Reply:
-    data: Json = {"supported": [MODERN.name], "requested": version}
+    data: Json = {"supported": [MODERN.name], "requested": (version or "")[:MAX_ECHOED_CHARS]}
     return error(message.id, MODERN, UNSUPPORTED_VERSION, "unsupported protocol version", data, status=400)
 
 
@@ -176,10 +200,10 @@ def _modern(head: Head, message: Message) -> Message | Reply:
         or not isinstance(meta.get(CAPABILITIES_KEY), dict)
     ):
         cause = f"`_meta` must carry `{VERSION_KEY}` and `{CAPABILITIES_KEY}`"
-        return error(message.id, MODERN, INVALID_PARAMS, cause, status=400)
+        return _protocol(message.id, MODERN, INVALID_PARAMS, cause, _META_FIX)
     mismatch = _mismatch(head, message, version) if head.connection is None else None
     if mismatch is not None:
-        return error(message.id, MODERN, HEADER_MISMATCH, mismatch, status=400)
+        return _protocol(message.id, MODERN, HEADER_MISMATCH, mismatch, _MIRROR_FIX)
     return message if version == MODERN.name else _unsupported(message, version)
 
 

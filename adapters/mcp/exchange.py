@@ -21,12 +21,17 @@ from ...kernel.seal import MAX_SEALED_CHARS, Seal
 from ...kernel.strict_json import Json, JsonRefused, loads
 from ..wire import Head
 from . import asking, mirror
+from .answers import Answers
 from .envelope import CAPABILITIES_KEY, LOG_LEVEL_KEY, TASKS_KEY, Message
 from .revisions import LATEST_LEGACY, MODERN
 
 STATE_SECONDS: Final = 3_600
 NEEDS_TASKS: Final = f"extensions.{TASKS_KEY}"
 _PURPOSE: Final = "nonsuch request state"
+
+
+class RoundTooLong(Exception):
+    """A round has more to remember than comes back."""
 
 
 class Exchange:
@@ -38,12 +43,24 @@ class Exchange:
     ``mirrored``: the schema of the called tool was published to the caller, with the headers it asks for.
     """
 
-    __slots__ = ("_done", "_head", "_message", "_modern", "_streams", "_who", "mirrored", "state", "tasks")
+    __slots__ = (
+        "_answers",
+        "_done",
+        "_head",
+        "_message",
+        "_modern",
+        "_streams",
+        "_who",
+        "mirrored",
+        "state",
+        "tasks",
+    )
 
     def __init__(self, head: Head, message: Message, who: Principal, *, streams: bool) -> None:
         self._head, self._message, self._who, self._streams = head, message, who, streams
         self._modern = message.revision is MODERN
         self._done = float("-inf")
+        self._answers: Answers | None = None
         self.state: Json = None
         self.mirrored = True
         self.tasks: TaskLine | None = None
@@ -58,6 +75,11 @@ class Exchange:
         """Whether the client says, in this request, that it may be answered with a task."""
         extensions = _capabilities(self._message).get("extensions")
         return self._modern and isinstance(extensions, dict) and isinstance(extensions.get(TASKS_KEY), dict)
+
+    @property
+    def opens_addresses(self) -> bool:
+        """Whether the client said that it shows its person an address; a guess is none."""
+        return (self._modern or self._head.connection is not None) and self.can("elicitation.url")
 
     # what comes before the arguments
 
@@ -85,7 +107,7 @@ class Exchange:
             return None
         self._done = said.done
         params: dict[str, Json] = {"progressToken": token, "progress": said.done}
-        if said.total is not None and math.isfinite(said.total):
+        if said.total is not None and -math.inf < said.total < math.inf:  # also of whole numbers of any size
             params["total"] = said.total
         if said.message is not None:
             params["message"] = said.message
@@ -128,10 +150,11 @@ class Exchange:
             params["elicitationId"] = ident  # of 2025-11-25 alone
         return to_json({"jsonrpc": "2.0", "id": ident, **asked}, inf_nan_mode="null")
 
-    def answered(self, key: str, ask: Ask) -> Given | None:
-        """Return this round's answer under a key."""
-        answers = self._message.params.get("inputResponses")
-        return asking.given(ask, answers.get(key)) if isinstance(answers, dict) else None
+    def answered(self, asks: Mapping[str, Ask]) -> Mapping[str, Given] | None:
+        """Return the answers to a question, if an earlier round or this one brought them all."""
+        if self._answers is None:
+            self._answers = Answers((), self._message.params.get("inputResponses"))
+        return self._answers.take(asks)
 
     def understood(self, ask: Ask, answer: Json) -> Given | None:
         """Return a client's answer as a value."""
@@ -148,17 +171,30 @@ class Exchange:
         if payload is None:
             return False
         held = cast("dict[str, Json]", loads(payload))
+        earlier = cast("list[dict[str, Json]]", held.get("answers", []))
+        self._answers = Answers(earlier, self._message.params.get("inputResponses"))
         self.state = held["state"]
         return cast(float, held["until"]) >= self._head.received
 
-    def suspend(self, seal: Seal, state: Json) -> str:
-        """Return the state of this round: sealed to its caller, its request and an hour.
+    def suspend(self, seal: Seal, state: Json) -> str | None:
+        """Return what the next round must find, sealed to its caller, its request and an hour.
 
-        Raises: ValueError, for what could not come back.
+        That is the ``state`` that the handler gave now; without one it is what this round found and the
+        answers so far, so that the next run comes to where this one stopped. Nothing, where there is none.
+
+        Raises: ValueError, for what could not come back; RoundTooLong.
         """
-        payload = to_json({"state": state, "until": self._head.received + STATE_SECONDS})
+        held: dict[str, Json] = {"state": state}
+        if state is None:
+            taken = [] if self._answers is None else self._answers.taken
+            if self.state is None and not taken:
+                return None
+            held = {"state": self.state, "answers": taken}
+        payload = to_json({**held, "until": self._head.received + STATE_SECONDS})
         sealed = seal.seal(_PURPOSE, self._bound(), payload)
-        if len(sealed) > MAX_SEALED_CHARS or not _readable(payload):
+        if len(sealed) > MAX_SEALED_CHARS:
+            raise RoundTooLong
+        if not _readable(payload):
             raise ValueError("the state of a round must come back as it went")
         return sealed
 

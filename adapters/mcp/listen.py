@@ -13,20 +13,22 @@ from typing import Final, cast
 
 from pydantic_core import to_json
 
+from ...kernel.audit import limited_other
 from ...kernel.model import Agent, Human, Principal, owner_key
-from ...kernel.steps import Change, ResolveToken, Returned, Steps, Watch, Write
+from ...kernel.steps import Audit, Change, Listen, ResolveToken, Returned, Steps, Watch, Write
 from ...kernel.strict_json import Json
 from ...kernel.tasks import Task
+from ...kernel.uri_template import MAX_URI_CHARS
 from ...kernel.view import View
-from ..wire import Reply, bearer, facts_of
+from ..wire import JSON_TYPE, STREAM_TYPE, Reply, bearer, facts_of
 from . import tasks
 from .describe import Listed
 from .endpoint import INFO_KEY, McpServer, Request
 from .envelope import Id, result
 from .exchange import notification
+from .revisions import INVALID_PARAMS, INVALID_REQUEST
 
 SUBSCRIPTION_KEY: Final = "io.modelcontextprotocol/subscriptionId"
-MAX_URIS: Final = 1_000
 _ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
 LISTS: Final[Mapping[str, tuple[str, tuple[Listed, ...]]]] = {
     "toolsListChanged": ("notifications/tools/list_changed", ("tools",)),
@@ -57,10 +59,14 @@ def listen(request: Request) -> Steps[Reply]:
     wanted = _wanted(request.message.params.get("notifications"))
     if wanted is None:
         return request.malformed("`notifications` must say what to listen for")
-    if not request.streams:
-        return request.malformed("a subscription needs an `Accept` that takes text/event-stream")
+    wrong = _unheld(request, wanted)
+    if wrong is not None:
+        return wrong
     if wanted.tasks and not request.exchange().keeps_tasks:
         return tasks.unkept(request)
+    full = yield from _full(request)
+    if full is not None:
+        return full
     who: Principal | None = request.who
     seen = yield from changed(0, {})
     view = request.view()
@@ -85,6 +91,29 @@ def listen(request: Request) -> Steps[Reply]:
         lists, seen = fresh, change
         known = {**{ident: task for ident, task in known.items() if ident not in change.tasks}, **moved}
     return result(request.id, _ended(request))
+
+
+def _unheld(request: Request, wanted: Wanted) -> Reply | None:
+    """Refuse what no stream carries, whatever it names."""
+    if not request.streams:
+        cause = f"a subscription needs an `Accept` that takes {STREAM_TYPE}"
+        return request.malformed(cause, f"send `Accept: {JSON_TYPE}, {STREAM_TYPE}`")
+    if len(wanted.uris) > request.server.subscriptions:
+        return request.refused("X_MCP_SUBSCRIPTIONS_FULL", INVALID_PARAMS)
+    if any(len(uri) > MAX_URI_CHARS for uri in wanted.uris):
+        return request.malformed(f"`resourceSubscriptions` has a URI of more than {MAX_URI_CHARS} characters")
+    if len(wanted.tasks) > tasks.MAX_FOLLOWED:
+        return request.malformed(f"`taskIds` names more than {tasks.MAX_FOLLOWED} tasks")
+    return None
+
+
+def _full(request: Request) -> Steps[Reply | None]:
+    """Take a stream, and return the refusal of a caller who has as many open as there may be."""
+    answer = yield Listen(request.who)
+    if isinstance(answer, Returned) and answer.value is True:
+        return None
+    yield Audit(limited_other(request.who, request.message.method, "X_MCP_STREAMS_FULL"))
+    return request.refused("X_MCP_STREAMS_FULL", INVALID_REQUEST)
 
 
 def _told_tasks(request: Request, moved: Mapping[str, Task]) -> Steps[None]:
@@ -117,12 +146,12 @@ def _wanted(held: Json) -> Wanted | None:
         return None
     uris = held.get("resourceSubscriptions", [])
     flags = [held.get(name, False) for name in LISTS]
-    if not isinstance(uris, list) or len(uris) > MAX_URIS:
+    if not isinstance(uris, list):
         return None
     if not all(isinstance(each, str) for each in uris) or not all(isinstance(each, bool) for each in flags):
         return None
     followed = held.get("taskIds", [])
-    if not isinstance(followed, list) or len(followed) > tasks.MAX_FOLLOWED:
+    if not isinstance(followed, list):
         return None
     if not all(isinstance(each, str) for each in followed):
         return None

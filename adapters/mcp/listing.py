@@ -10,8 +10,8 @@ from ..wire import Reply
 from .describe import Listed, array
 from .endpoint import Request
 from .envelope import result
-from .revisions import INVALID_PARAMS
 
+_NO_CURSOR: Final = "`cursor` is none that this list gave to this caller"
 _MEMBER: Final = {
     "tools": b"tools",
     "resources": b"resources",
@@ -27,11 +27,10 @@ def listed(request: Request, kind: Listed) -> Reply:
     if cursor is None and server.page_size is None and "cursor" not in request.message.params:
         return result(request.id, _page(kind, server.listing.whole(table, kind), b"", request))
     members = server.listing.members(table, kind)
-    if "cursor" in request.message.params and cursor is None:
-        return request.error(INVALID_PARAMS, "invalid cursor")
-    page = server.pages.page(request.who, kind, list(members), cursor)
+    null = cursor is None and "cursor" in request.message.params
+    page = None if null else server.pages.page(request.who, kind, list(members), cursor)
     if page is None:
-        return request.error(INVALID_PARAMS, "invalid cursor")
+        return request.malformed(_NO_CURSOR, "ask for the list from its beginning, without `cursor`")
     more = b"" if page.cursor is None else b',"nextCursor":%b' % to_json(page.cursor)
     return result(request.id, _page(kind, array(members[name] for name in page.names), more, request))
 

@@ -13,7 +13,7 @@ from ...kernel.steps import Steps
 from ...kernel.view import View
 from ..wire import Reply
 from .endpoint import Request
-from .envelope import result
+from .envelope import MAX_ECHOED_CHARS, result
 from .refusals import answer
 
 
@@ -34,6 +34,6 @@ def _listed(request: Request, view: View) -> tuple[bytes, Outcome]:
 
 def _described(view: View, name: str, resources: Sequence[str]) -> tuple[bytes, Outcome]:
     """A name that is not there is audited as hidden, so that the operator sees a walk of names."""
-    body = described(view, resources)
+    body = described(view, [each[:MAX_ECHOED_CHARS] for each in resources])
     text = to_json(to_json(body).decode())
     return text, Hidden(name) if "unknown" in body else Ok(text)

@@ -1,12 +1,27 @@
-"""Counts an MCP request, and turns what is over the allowance into an audited refusal."""
+"""Counts an MCP request, and has audited what is refused for its rate or its shape."""
 
 from __future__ import annotations
 
-from ...kernel.audit import Event, limited_call, limited_other, limited_prompt, limited_read
+from collections.abc import Mapping
+from typing import Final
+
+from ...kernel.audit import (
+    Asked,
+    Event,
+    limited_call,
+    limited_other,
+    limited_prompt,
+    limited_read,
+    malformed_call,
+    malformed_prompt,
+    malformed_read,
+    task_asked,
+)
 from ...kernel.errors import refused
 from ...kernel.meter import RateClass
-from ...kernel.model import Principal
+from ...kernel.model import Principal, Unfit
 from ...kernel.steps import Audit, Steps
+from ...kernel.strict_json import Json
 from ..meters import Spent, metered
 from ..wire import Reply
 from . import envelope
@@ -37,7 +52,13 @@ def limited(
 def counted(request: Request, kind: RateClass, reply: Reply) -> Steps[Reply]:
     """Count a request that is refused in any case: asking in vain is no way around the meter."""
     held = yield from limited(request, kind)
-    return reply if held is None else held
+    return held if held is not None else (yield from malformed(request, reply))
+
+
+def malformed(request: Request, reply: Reply) -> Steps[Reply]:
+    """Have a request audited that is refused for its shape, before anything of the catalog is looked at."""
+    yield from _unrun(request.message, request.who)
+    return reply
 
 
 def over(
@@ -53,6 +74,44 @@ def over(
         return None
     yield Audit(_event(message, who, held.code))
     return _refusal(server, None, revision, held)
+
+
+def unanswered(message: Message | Response, who: Principal) -> Steps[None]:
+    """Have a call, a reading or a prompt audited that has no id: it has no answer, and does not run."""
+    if isinstance(message, Message):
+        yield from _unrun(message, who)
+
+
+def _unrun(message: Message, who: Principal) -> Steps[None]:
+    """A name that is no text, or is not there, is told as an empty one. Whatever only lists is silent."""
+    params = message.params
+    match message.method:
+        case "tools/call":
+            yield Audit(malformed_call(who, _text(params, "name"), "mcp", "X_MCP_PROTOCOL"))
+        case "resources/read":
+            yield Audit(malformed_read(who, _text(params, "uri")))
+        case "prompts/get":
+            yield Audit(malformed_prompt(who, _text(params, "name")))
+        case "completion/complete":
+            ref, argument = params.get("ref"), params.get("argument")
+            name = _text(ref, "name") or _text(ref, "uri")
+            yield Audit(malformed_prompt(who, name, _text(argument, "name")))
+        case "tasks/get" | "tasks/update" | "tasks/cancel" as method:
+            yield Audit(task_asked(who, _ASKED[method], _text(params, "taskId"), None, Unfit("")))
+        case _:
+            pass
+
+
+_ASKED: Final[Mapping[str, Asked]] = {
+    "tasks/get": "look",
+    "tasks/update": "answer",
+    "tasks/cancel": "cancel",
+}
+
+
+def _text(held: Json, key: str) -> str:
+    found = held.get(key) if isinstance(held, dict) else None
+    return found if isinstance(found, str) else ""
 
 
 def _event(message: Message | Response, who: Principal, code: str) -> Event:

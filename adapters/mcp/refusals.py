@@ -24,6 +24,7 @@ from ...kernel.model import (
     PolicyDenied,
     PolicyError,
     ScopeDenied,
+    Unconfirmed,
     Unfit,
 )
 from ...kernel.strict_json import Json
@@ -39,7 +40,9 @@ from .revisions import (
     INVALID_REQUEST,
 )
 
-_OURS: Final = frozenset({"X_INTERNAL", "X_OUTPUT_INVALID", "X_INTERRUPTED", "X_PROMPT_CHANGED"})
+_OURS: Final = frozenset(
+    {"X_INTERNAL", "X_OUTPUT_INVALID", "X_INTERRUPTED", "X_PROMPT_CHANGED", "X_MCP_ROUND_TOO_LONG"}
+)
 _HINT: Final = "call tools/list to read the catalog this caller may use"
 
 
@@ -50,7 +53,7 @@ def answer(request: Request, name: str, entry: Entry | None, outcome: Outcome) -
             return result(request.id, _accepted(entry, json, request.tail()))
         case Hidden():
             return unknown_tool(request, name)
-        case InvalidArguments() | PolicyDenied() | PolicyError() | Failed():
+        case InvalidArguments() | Unconfirmed() | PolicyDenied() | PolicyError() | Failed():
             return result(request.id, _told(refusal(outcome, name, request.server.audience), request.tail()))
         case ScopeDenied() | Unfit() | InputRequired() | Begun():
             return refuse(request, name, outcome)
@@ -72,7 +75,9 @@ def refuse(request: Request, name: str, outcome: Outcome) -> Reply:
         case Failed(code):
             found = INTERNAL_ERROR if code in _OURS else INVALID_PARAMS
             return _error(request, found, refusal(outcome, name, request.server.audience))
-        case Ok() | Hidden() | InputRequired() | Begun():
+        case (
+            Ok() | Hidden() | InputRequired() | Begun() | Unconfirmed()
+        ):  # no resource or prompt is confirmed
             return internal(request)
         case _:
             assert_never(outcome)

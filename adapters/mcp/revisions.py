@@ -19,6 +19,7 @@ RESOURCE_NOT_FOUND: Final = -32002  # the older revisions only: 2026-07-28 must 
 HEADER_MISMATCH: Final = -32020
 CAPABILITY_MISSING: Final = -32021
 UNSUPPORTED_VERSION: Final = -32022
+URL_ELICITATION_REQUIRED: Final = -32042  # 2025-11-25 only: 2026-07-28 must not send it
 
 
 @dataclass(frozen=True, slots=True)

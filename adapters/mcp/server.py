@@ -6,10 +6,12 @@ catalog, and nothing but the view may.
 
 from __future__ import annotations
 
+from typing import Final
+
 from ...kernel.asks import LEVELS
 from ...kernel.errors import Refusal, refused
 from ...kernel.model import Principal
-from ...kernel.steps import Deliver, ReadBody, Returned, Steps
+from ...kernel.steps import Deliver, Heard, ReadBody, Returned, Steps
 from ..wire import (
     JSON_TYPE,
     STREAM_TYPE,
@@ -26,18 +28,20 @@ from ..wire import (
 )
 from . import completion, content, envelope, listen, tasks, tools
 from .endpoint import McpServer, Request
-from .envelope import LOG_LEVEL_KEY, Message, Response, result
+from .envelope import LOG_LEVEL_KEY, MAX_ECHOED_CHARS, Message, Response, overlong, result
 from .introduce import discover, initialize
 from .listing import listed
-from .metering import counted, limited, over
+from .metering import counted, limited, over, unanswered
 from .oauth import Protected
-from .revisions import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, MODERN
+from .revisions import INTERNAL_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, MODERN
 
 __all__ = ["McpServer", "answer", "described", "serve"]
 
+_MEDIA_FIX: Final = f"send the message uncompressed, with `Content-Type: {JSON_TYPE}`"
 
-def serve(server: McpServer, head: Head) -> Steps[Reply]:
-    """Answer one HTTP request.
+
+def serve(server: McpServer, head: Head, *, observed: bool = False) -> Steps[Reply]:
+    """Answer one HTTP request; ``observed`` has what it says told too (``kernel/steps.Heard``).
 
     1. Host and Origin  2. method  3. authentication  4. media types  5. body  6. envelope and revision
     7. RPC method, parameter shape  8. the view, the rate, and the kernel's gates.
@@ -53,7 +57,7 @@ def serve(server: McpServer, head: Head) -> Steps[Reply]:
     if isinstance(who, Unauthenticated):
         return _unauthenticated(server, head, who)
     takes_json, takes_stream = accepts_json(head), accepts_stream(head)
-    refusal = _unread(server, head, acceptable=takes_json or takes_stream)  # 4
+    refusal = _unread(head, acceptable=takes_json or takes_stream)  # 4
     if refusal is not None:
         return refusal
     body = yield ReadBody(server.door.body_limit)  # 5
@@ -62,7 +66,9 @@ def serve(server: McpServer, head: Head) -> Steps[Reply]:
     message = envelope.read(head, body.value, server.door.limits, server.audience)  # 6
     if isinstance(message, Reply):
         return message
-    reply = yield from answer(server, head, message, who, streams=takes_stream, meters=True)
+    reply = yield from answer(
+        server, head, message, who, streams=takes_stream, meters=True, observed=observed
+    )
     return reply if takes_json or reply.status != 200 else Reply(200, event(reply.body), media=STREAM_TYPE)
 
 
@@ -81,15 +87,19 @@ def answer(
     *,
     streams: bool,
     meters: bool = False,
+    observed: bool = False,
 ) -> Steps[Reply]:
     """Answer one message of a known caller, over whatever carries it; ``meters`` counts it."""
+    if observed and isinstance(message, Message):
+        told = message.params.get("_meta")
+        yield Heard(message.method, message.id, message.revision.name, told)
     if isinstance(message, Response) or message.id is None:
         return (yield from _taken(server, head, message, who, meters=meters))
     request = Request(server, head, message, message.id, who, streams, meters)
     calls = message.method == "tools/call"
     wrong = _meta_broken(message)
     if wrong is not None:
-        broken = request.error(INVALID_PARAMS, wrong)
+        broken = request.malformed(wrong)
         return (yield from counted(request, "write" if calls else "read", broken))
     if not calls:
         refused = yield from limited(request, "read")
@@ -105,6 +115,7 @@ def _taken(
     held = (yield from over(server, message, who, envelope.spoken(head))) if meters else None
     if held is not None:
         return held
+    yield from unanswered(message, who)
     if isinstance(message, Response):
         yield Deliver(str(message.id), who, message.result)
     return Reply(202)
@@ -153,8 +164,15 @@ def _of_era(request: Request, *, modern: bool) -> Steps[Reply]:
         case "resources/subscribe" | "resources/unsubscribe" if not modern:
             return content.subscribe(request)
         case _:
-            status = request.message.revision.unknown_method_status
-            return request.error(METHOD_NOT_FOUND, "method not found", status=status)
+            return _no_method(request)
+
+
+def _no_method(request: Request) -> Reply:
+    revision = request.message.revision
+    told = Refusal("X_MCP_PROTOCOL", "method not found", f"call a method that revision {revision.name} has")
+    return envelope.refusal(
+        request.id, revision, METHOD_NOT_FOUND, told, status=revision.unknown_method_status
+    )
 
 
 def _meta_broken(message: Message) -> str | None:
@@ -162,18 +180,20 @@ def _meta_broken(message: Message) -> str | None:
     meta = message.params.get("_meta", {})
     if not isinstance(meta, dict):
         return "`_meta` must be an object"
+    if "progressToken" in meta and overlong(meta["progressToken"]):
+        return f"`progressToken` has more than {MAX_ECHOED_CHARS} characters"
     wanted = meta.get(LOG_LEVEL_KEY, "info") if message.revision is MODERN else "info"
     return None if wanted in LEVELS else f"`{LOG_LEVEL_KEY}` must be one of {', '.join(LEVELS)}"
 
 
-def _unread(server: McpServer, head: Head, *, acceptable: bool) -> Reply | None:
+def _unread(head: Head, *, acceptable: bool) -> Reply | None:
     if media_type(head) != JSON_TYPE:
-        return _protocol(head, server, 415, f"the content type must be {JSON_TYPE}")
+        return _protocol(head, 415, f"the content type must be {JSON_TYPE}", _MEDIA_FIX)
     if head.headers.get("content-encoding", "identity") != "identity":
-        return _protocol(head, server, 415, "a compressed body is not read")
+        return _protocol(head, 415, "a compressed body is not read", _MEDIA_FIX)
     if not acceptable:
         cause = f"the answer is {JSON_TYPE} or {STREAM_TYPE}, and `Accept` takes neither"
-        return _protocol(head, server, 406, cause)
+        return _protocol(head, 406, cause, f"send `Accept: {JSON_TYPE}, {STREAM_TYPE}`")
     return None
 
 
@@ -184,8 +204,8 @@ def _unauthenticated(server: McpServer, head: Head, who: Unauthenticated) -> Rep
     return Reply(reply.status, reply.body, who.headers(where))
 
 
-def _protocol(head: Head, server: McpServer, status: int, cause: str) -> Reply:
-    told = Refusal("X_MCP_PROTOCOL", cause, refused("X_MCP_PROTOCOL", server.audience).fix)
+def _protocol(head: Head, status: int, cause: str, fix: str) -> Reply:
+    told = Refusal("X_MCP_PROTOCOL", cause, fix)
     return envelope.refusal(None, envelope.spoken(head), INVALID_REQUEST, told, status=status)
 
 

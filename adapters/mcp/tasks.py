@@ -16,11 +16,11 @@ from typing import Any, Final, cast
 from pydantic_core import to_json
 
 from ...kernel.asks import Ask, Elicit, ElicitUrl, Given, ListRoots, Sample
-from ...kernel.audit import Asked
+from ...kernel.audit import Asked, task_asked
 from ...kernel.errors import refused
 from ...kernel.held import held
 from ...kernel.model import Hidden, Outcome, Unfit
-from ...kernel.steps import ChangeTask, Raised, Steps
+from ...kernel.steps import Audit, ChangeTask, Raised, Steps
 from ...kernel.strict_json import Json
 from ...kernel.tasks import Ending, Task, answered, cancelled
 from ...kernel.view import View
@@ -29,6 +29,7 @@ from . import asking, envelope
 from .endpoint import Request
 from .envelope import Id, result
 from .exchange import NEEDS_TASKS
+from .metering import malformed
 from .refusals import internal, refuse
 from .revisions import INTERNAL_ERROR, INVALID_PARAMS
 
@@ -74,6 +75,8 @@ def created(request: Request, task: Task) -> Reply:
 
 # what is asked of a task
 
+_UNKEPT: Final = Unfit("the client does not declare the tasks extension", (NEEDS_TASKS,))
+
 
 def get(request: Request) -> Steps[Reply]:
     """Answer ``tasks/get``."""
@@ -87,7 +90,7 @@ def update(request: Request) -> Steps[Reply]:
     """Answer ``tasks/update``: what answers no open question, or answers it badly, changes nothing."""
     responses = request.message.params.get("inputResponses")
     if not isinstance(responses, dict):
-        return request.malformed("`inputResponses` must be an object")
+        return (yield from malformed(request, request.malformed("`inputResponses` must be an object")))
     task = yield from _asked(request, "answer")
     if isinstance(task, Reply):
         return task
@@ -112,8 +115,9 @@ def _asked(request: Request, asked: Asked) -> Steps[Task | Reply]:
     """1. the shape  2. the capability, whatever the id  3. the view and the kernel."""
     ident = request.message.params.get("taskId")
     if not isinstance(ident, str):  # 1
-        return request.malformed("`taskId` must be a string")
+        return (yield from malformed(request, request.malformed("`taskId` must be a string")))
     if not request.exchange().keeps_tasks:  # 2
+        yield Audit(task_asked(request.who, asked, ident, None, _UNKEPT))
         return unkept(request)
     task, refusing = yield from held(request.server.kernel, request.view(), ident, asked)  # 3
     if task is None or isinstance(refusing, Hidden):
@@ -123,7 +127,7 @@ def _asked(request: Request, asked: Asked) -> Steps[Task | Reply]:
 
 def unkept(request: Request) -> Reply:
     """Return the refusal of a client that asks after tasks and does not declare that it keeps them."""
-    return refuse(request, "", Unfit("the client does not declare the tasks extension", (NEEDS_TASKS,)))
+    return refuse(request, "", _UNKEPT)
 
 
 def _unknown(request: Request) -> Reply:

@@ -73,7 +73,7 @@ class _Connection(asyncio.Protocol):
         end = self._buffer.find(b"\r\n\r\n")
         if end < 0:
             return
-        self._needed = end + 4 + _content_length(self._buffer[:end])
+        self._needed = end + 4 + content_length(self._buffer[:end])
         if len(self._buffer) >= self._needed:
             self._answered(end + 4)
 
@@ -96,7 +96,8 @@ class _Connection(asyncio.Protocol):
         self._transport.close()
 
 
-def _content_length(head: bytes) -> int:
+def content_length(head: bytes) -> int:
+    """Return the length of the body behind a head. Raises `BadAnswer`."""
     lowered = head.lower()
     at = lowered.find(_LENGTH)
     if at < 0:
@@ -114,7 +115,7 @@ async def passes(port: int, shot: Shot) -> bool:
     try:
         writer.write(shot.data)
         head = await reader.readuntil(b"\r\n\r\n")
-        return shot.marker in await reader.readexactly(_content_length(head))
+        return shot.marker in await reader.readexactly(content_length(head))
     finally:
         writer.close()
 

@@ -31,6 +31,13 @@ def build(tools: int) -> Asgi:
     return server.http_app(path="/mcp", json_response=True, stateless_http=True)
 
 
+def build_recorded(tools: int) -> Asgi:
+    from . import recording
+
+    recording.switch_on()
+    return build(tools)
+
+
 def _tokens() -> dict[str, dict[str, object]]:
     return {
         token: {"client_id": token, "scopes": list(service.scopes(token)), "roles": sorted(roles)}

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from nonsuch import Agent, App, Context, Limits, Rate, Registry, asgi, can, define_app_mcp, expose
+from nonsuch import Agent, App, Context, Limits, Rate, Registry, asgi, can, define_app_mcp, expose, otel
+from nonsuch.adapters.edge.telemetry import Telemetry
 from nonsuch.kernel.model import Call
 from nonsuch.kernel.steps import Permit
 from nonsuch.kernel.strict_json import Json
@@ -55,7 +56,14 @@ def build_plain(tools: int) -> Asgi:
     return asgi(application(tools, READS_NONE))
 
 
-def application(tools: int, policy: str) -> App:
+def build_recorded(tools: int) -> Asgi:
+    from . import recording
+
+    recording.switch_on()
+    return asgi(application(tools, READS_AN_ARGUMENT, otel()))
+
+
+def application(tools: int, policy: str, telemetry: Telemetry | None = None) -> App:
     """The service, its audit switched on."""
     _audit_to_null()
     registry = Registry()
@@ -75,6 +83,7 @@ def application(tools: int, policy: str) -> App:
             resolve_token=lambda token: callers.get(token),
             rate_limits=Limits(read=NEVER_SPENT, write=NEVER_SPENT),
             policies_dir=Path(policies),
+            telemetry=telemetry,
         )
 
 

@@ -60,7 +60,9 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--only", choices=sorted(suites.SUITES), help="one suite")
     parser.add_argument(
-        "--subjects", default=",".join(SUBJECTS), help="comma-separated, of " + ", ".join(SUBJECTS)
+        "--subjects",
+        default=",".join(name for name in SUBJECTS if name not in suites.RECORDED),
+        help="comma-separated, of " + ", ".join(SUBJECTS),
     )
     parser.add_argument(
         "--json", type=Path, default=RESULTS / "latest.json", help="where to write the figures"

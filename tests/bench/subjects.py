@@ -42,6 +42,10 @@ SUBJECTS = {
         Subject("nonsuch", "nonsuch_app", "token, view, scope, arguments, Cedar on an argument, audit", _ALL),
         Subject("nonsuch-plain", "nonsuch_plain_app", "the same; the policy reads no argument", _PEER),
         Subject("fastmcp", "fastmcp_app", "token, arguments, scope check per tool", _PEER),
+        Subject(
+            "nonsuch-otel", "nonsuch_recorded_app", "the same as nonsuch, and OpenTelemetry records", _ALL
+        ),
+        Subject("fastmcp-otel", "fastmcp_recorded_app", "the same as fastmcp, and it records", _PEER),
         Subject("sdk", "sdk_app", "no authentication, no validation of arguments"),
         Subject("sdk-default", "sdk_default_app", "the same, without the look-up that spares a listing"),
         Subject("starlette", "starlette_app", "a JSON handler"),
@@ -60,6 +64,14 @@ def nonsuch_plain_app() -> Asgi:
 
 def fastmcp_app() -> Asgi:
     return _peer("peer_fastmcp", "build")
+
+
+def nonsuch_recorded_app() -> Asgi:
+    return _peer("peer_nonsuch", "build_recorded")
+
+
+def fastmcp_recorded_app() -> Asgi:
+    return _peer("peer_fastmcp", "build_recorded")
 
 
 def sdk_app() -> Asgi:

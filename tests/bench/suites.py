@@ -7,12 +7,13 @@ from functools import partial
 
 import uvloop
 
-from . import inprocess, load, policy_sets, proof, queries, report, wire
+from . import footprint, inprocess, load, policy_sets, proof, queries, report, wire
 from .blocks import Lane, Plan, Sample, Series, interleave
 from .report import Row, at_least, at_most
 from .server import Server, pin_driver, serve
 
 TOOLS = 100
+RECORDED = ("nonsuch-otel", "fastmcp-otel")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,24 @@ def calls(settings: Settings) -> Iterator[Result]:
             ]
         rows.append(Row("Python and C calls of one call", counts["nonsuch"], None, at_most(200), ""))
     yield Result("tools/call in process", rows, report.costs(series), series, counts)
+
+
+def recorded(settings: Settings) -> Iterator[Result]:
+    """`tools/call` under uvicorn with OpenTelemetry recording on both sides, both wires, concurrency 16."""
+    with ExitStack() as stack:
+        servers = [stack.enter_context(serve(name, TOOLS)) for name in RECORDED]
+        pin_driver()
+        for server in servers:
+            uvloop.run(proof.prove(server.name, partial(_passes, server)))
+        lanes = {f"{each.name} {one} c=16": _lane(each, one, 16) for one in wire.WIRES for each in servers}
+        series = interleave(lanes, Plan(settings.rounds, settings.seconds, warm_up=64))
+    rows: list[Row] = []
+    for one in wire.WIRES:
+        mine, theirs = (series[f"{name} {one} c=16"] for name in RECORDED)
+        what = f"call c=16 with OpenTelemetry, {one}"
+        rows.append(Row(f"{what}: nonsuch / fastmcp, req/s", mine.rate / theirs.rate, None, at_least(4)))
+        rows.append(Row(f"{what}: fastmcp / nonsuch, CPU", theirs.cpu / mine.cpu))
+    yield Result("tools/call over loopback, recorded", rows, report.loopback(series), series)
 
 
 def gates(settings: Settings) -> Iterator[Result]:
@@ -149,12 +168,34 @@ def guarded(settings: Settings) -> Iterator[Result]:
     yield Result("guard of queries, in process", rows, queries.table(series), series)
 
 
+def sizes(settings: Settings) -> Iterator[Result]:
+    """Bytes of a message and of a served process, at 1,000 tools."""
+    names = [name for name in settings.names if name in ("nonsuch", "fastmcp", "sdk")]
+    prints = footprint.measure(names)
+    rows: list[Row] = []
+    if "nonsuch" in prints:
+        mine = prints["nonsuch"]
+        for name, each in prints.items():
+            if each is mine:
+                continue
+            what = f"nonsuch / {name}"
+            rows.append(
+                Row(f"resident memory at 1,000 tools: {what}", mine.resident / each.resident, at_most(1))
+            )
+            rows += [
+                Row(f"bytes of a {kind}: {what}", mine.sizes[kind] / each.sizes[kind]) for kind in mine.sizes
+            ]
+    yield Result("bytes at 1,000 tools", rows, footprint.table(prints), {})
+
+
 Suite = Callable[[Settings], Iterator[Result]]
 SUITES: dict[str, Suite] = {
     "loopback": loopback,
     "calls": calls,
+    "recorded": recorded,
     "gates": gates,
     "lists": lists,
+    "sizes": sizes,
     "policies": policies,
     "queries": guarded,
 }

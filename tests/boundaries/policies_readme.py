@@ -17,6 +17,7 @@ PAGE: Final = POLICIES / "README.md"
 GUIDE: Final = Path(__file__).with_name("policies_page.md")
 GATES: Final = {"see": "visibility", "present": "scope"}
 QUERIES: Final = ("nonsuch.never.", "nonsuch.sql.")  # about db.query: their reasons are their sentences
+CONFIRMATIONS: Final = "nonsuch.confirmation."  # about who decides them, in apps that have them
 OPENING: Final = """\
 # The policies that every app has
 
@@ -25,11 +26,13 @@ Written by `python -m tests.boundaries.policies_readme` from the files beside it
 
 An app adds one policy per audience (visibility), one per grant and the `.cedar` files of its
 `policies_dir` (policy). A policy answers one gate: its action head names `see`, `present`, or actions
-of the app. Boot refuses any other. The policies about `db.query` are for apps that have it.
+of the app. Boot refuses any other. The policies about `db.query` and `db.migrate` are for apps that have
+them.
 """
 
 
 SENTENCES: Final = {
+    "nonsuch.confirmation.org": "People decide what was asked for in their own organisation, and in no other.",
     "nonsuch.scope.token": "A caller presents the scopes that its token carries, and no other.",
     "nonsuch.scope.session": "A person who came in by a session that no token limits presents every scope.",
     "nonsuch.visibility.everyone": "A tool without `visible_to` may be known to every caller.",

@@ -21,7 +21,9 @@ def words(text: str) -> frozenset[str]:
 KERNEL: Final = (
     (
         "strict_json",
+        "values",
         "seal",
+        "confirm_seal",
         "uri_template",
         "policy_text",
         "money",
@@ -34,17 +36,21 @@ KERNEL: Final = (
         "model",
         "meter",
         "errors",
+        "confirmation",
         "audit",
+        "chain",
+        "chain_walk",
     ),
-    ("client", "declare", "shapes", "schema", "form", "signatures", "listing", "meta_text"),
+    ("told", "client", "declare", "effects", "shapes", "schema", "form", "signatures", "listing", "meta_text"),
     ("sql_facts", "sql_text", "sql_grammar", "sql_tree", "sql_found", "sql_walk"),
-    ("sql_families", "sql_catalog", "sql_names", "sql_columns", "sql_rules", "sql"),
+    ("sql_families", "sql_catalog", "sql_names", "sql_columns", "sql_rules", "sql", "sql_live", "sql_weigh"),
     ("catalog", "line", "idempotency", "steps"),
-    ("boot_content", "boot", "compile", "cedar_text", "cedar", "cedar_parts", "places", "links"),
+    ("boot_content", "boot_confirmation", "boot", "compile"),
+    ("cedar_text", "cedar", "cedar_parts", "places", "links"),
     ("expansion", "advice"),
     ("sql_verdict",),
     ("policies", "attributes", "reading", "confinement", "own_types", "validation", "loader", "judge"),
-    ("view", "meta", "denials", "replay"),
+    ("view", "meta", "denials", "replay", "confirmed"),
     ("gates", "held", "guarded"),
 )
 
@@ -89,6 +95,7 @@ IMPORTERS: Final = {
     "cedarpy": ("kernel/cedar.py", "kernel/cedar_text.py", "kernel/cedar_parts.py"),
     "jsonschema_rs": ("kernel/schema.py",),
     "pglast": ("kernel/sql_tree.py",),
+    "cryptography": ("kernel/confirm_seal.py",),
 }
 DECIDER: Final = "kernel/cedar.py"
 DECISIONS: Final = frozenset({"is_authorized", "is_authorized_batch"})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from .policies_readme import GUIDE, OPENING, PAGE, QUERIES, SENTENCES, page, render, shipped
+from .policies_readme import CONFIRMATIONS, GUIDE, OPENING, PAGE, QUERIES, SENTENCES, page, render, shipped
 
 MADE_UP = {
     "b.cedarschema": "// The types.\n\nentity Agent;\n",
@@ -26,14 +26,15 @@ def test_the_page_is_what_the_policies_say() -> None:
 def test_every_shipped_policy_is_on_the_page_with_one_gate() -> None:
     """A policy of the base answers visibility or scope: what permits a call is the app's own.
 
-    Those about queries only forbid.
+    Those about queries and confirmations only forbid.
     """
     declared = {ident for text in shipped().values() for ident in re.findall(r'@id\("(.*?)"\)', text)}
     rows = re.findall(r"^\| `(.*?)` \| (permit|forbid) \| (.*?) \|", PAGE.read_text(), re.MULTILINE)
     assert declared == {ident for ident, _, _ in rows}
-    assert {gate for ident, _, gate in rows if not ident.startswith(QUERIES)} == {"visibility", "scope"}
-    queries = {(effect, gate) for ident, effect, gate in rows if ident.startswith(QUERIES)}
-    assert queries == {("forbid", "policy")}
+    forbids = (*QUERIES, CONFIRMATIONS)
+    assert {gate for ident, _, gate in rows if not ident.startswith(forbids)} == {"visibility", "scope"}
+    others = {(effect, gate) for ident, effect, gate in rows if ident.startswith(forbids)}
+    assert others == {("forbid", "policy")}
     assert SENTENCES.keys() <= declared
 
 

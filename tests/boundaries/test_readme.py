@@ -154,36 +154,51 @@ async def connected(url: str, headers: Mapping[str, str]) -> AsyncGenerator[Clie
         yield client
 
 
-@asynccontextmanager
-async def caller(port: int, token: str) -> AsyncGenerator[Client]:
-    """A client as README configures it, with another token."""
-    url, headers = client_of_readme()
+def headers_of(token: str) -> dict[str, str]:
+    """The headers that README configures a client with, for another token."""
+    _, headers = client_of_readme()
     (given,) = [each for each in tokens() if headers["Authorization"] == f"Bearer {each}"]
+    return {name: value.replace(given, token) for name, value in headers.items()}
+
+
+def url_of(port: int) -> str:
+    """The address that README configures a client with, at another port."""
+    url, _ = client_of_readme()
     assert f":{PORT}/" in url
-    mine = {name: value.replace(given, token) for name, value in headers.items()}
-    async with connected(url.replace(PORT, str(port)), mine) as client:
-        yield client
+    return url.replace(PORT, str(port))
 
 
-def listed(port: int, token: str) -> list[str]:
+def tools_at(url: str, headers: Mapping[str, str]) -> list[str]:
+    """The names that a client lists."""
+
     async def ask() -> list[str]:
-        async with caller(port, token) as client:
+        async with connected(url, headers) as client:
             return sorted(tool.name for tool in (await client.list_tools()).tools)
 
     return asyncio.run(ask())
 
 
-def called(port: int, token: str, tool: str, arguments: dict[str, Any] | None = None) -> Answer:
+def call_at(url: str, headers: Mapping[str, str], tool: str, arguments: Mapping[str, Any]) -> Answer:
+    """What a client is told of a call."""
+
     async def ask() -> Answer:
-        async with caller(port, token) as client:
+        async with connected(url, headers) as client:
             try:
-                result = await client.call_tool(tool, arguments or {})
+                result = await client.call_tool(tool, dict(arguments))
             except MCPError as error:
                 return Answer(error.code, error.message, error.data)
             text = "".join(each.text for each in result.content if isinstance(each, TextContent))
             return Answer(None, text, result.structured_content, result.is_error)
 
     return asyncio.run(ask())
+
+
+def listed(port: int, token: str) -> list[str]:
+    return tools_at(url_of(port), headers_of(token))
+
+
+def called(port: int, token: str, tool: str, arguments: dict[str, Any] | None = None) -> Answer:
+    return call_at(url_of(port), headers_of(token), tool, arguments or {})
 
 
 # What README says of itself.

@@ -97,8 +97,9 @@ ROWS: Final[Met] = {
 }
 SILENT: Final[Met] = {
     "isError": True,
-    "text": "X_MCP_CLIENT_SILENT: the work needs an answer from the client, which cannot be asked "
-    "or did not answer in time\nfix: call with a client that can be asked, and answer it",
+    "text": "X_MCP_CLIENT_SILENT: the work needs an answer from the client, which cannot be asked, left, "
+    "or did not answer in time\nfix: call with `Accept: text/event-stream` and a client that answers "
+    "questions, and stay for the answer",
 }
 
 
@@ -112,7 +113,8 @@ def rating(name: str, era: str) -> list[Any]:
 def incapable(name: str, era: str) -> Met:
     if era == "legacy":
         return SILENT
-    told = {"code": "X_MCP_CAPABILITY_MISSING", "fix": "use a client that declares the capability"}
+    fix = "use a client that declares what `requiredCapabilities` lists"
+    told = {"code": "X_MCP_CAPABILITY_MISSING", "fix": fix}
     more = {} if name == "TypeScript client" else told  # whose class of this error has no place for them
     message = "the client does not declare what this work asks of it"
     return {"code": -32021, "message": message, "data": {**more, "requiredCapabilities": {"elicitation": {}}}}

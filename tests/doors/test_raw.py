@@ -17,8 +17,9 @@ import pytest
 
 from nonsuch.adapters.cli import parser as bounded
 
-from .measure import PARSERS, measured, worst
-from .raw import CASES, CHUNKED, PING, chunked, head, length
+from .bulk import BULK, IN_LINE, counter
+from .measure import PARSERS, costs, measured, worst
+from .raw import CASES, CHUNKED, PING, chunked, head, length, rpc
 from .raw_app import Address, Marked, over_asgi, over_wsgi
 from .talk import Heard, answers_of, heard, pieces_of
 
@@ -175,13 +176,85 @@ def test_a_trailer_without_an_end_is_ended(bound: tuple[Marked, Address]) -> Non
     assert [each.status for each in answers_of(said)[0]] in ([], [431])
 
 
+def test_a_slow_body_has_its_time_and_no_more(
+    bound: tuple[Marked, Address], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Refused or not: who is told 401 may go on sending a body that nobody reads."""
+    monkeypatch.setattr(bounded, "GRACE_SECONDS", 0.4)
+    for without in ([], [b"authorization"]):
+        whole = length(PING + b" " * 1_000, without=without)
+        said, seconds = _until_closed(bound[1], whole[:-1_000])
+        assert [each.status for each in answers_of(said)[0]] == ([401] if without else [])
+        assert 0.3 < seconds < 4
+
+
+def test_a_body_that_comes_on_is_taken_however_long_it_takes(
+    bound: tuple[Marked, Address], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bounded, "GRACE_SECONDS", 0.2)
+    monkeypatch.setattr(bounded, "BYTES_PER_SECOND", 1_000)
+    whole = length(b" " * 1_000 + PING)
+    with socket.create_connection(bound[1], 10) as client:
+        for part in (whole[:600], *(whole[at : at + 100] for at in range(600, len(whole), 100))):
+            client.sendall(part)
+            time.sleep(0.08)
+        assert client.recv(65_536).startswith(b"HTTP/1.1 200 ")
+
+
+@pytest.mark.parametrize("more", [b"", length(PING, (b"Connection", b"close"))])
+def test_who_reads_no_answer_is_let_go(
+    bound: tuple[Marked, Address], monkeypatch: pytest.MonkeyPatch, more: bytes
+) -> None:
+    """It asks for lists until nothing more fits between the two, and then keeps the connection."""
+    monkeypatch.setattr(bounded, "READ_SECONDS", 0.3)
+    asked = length(rpc("tools/list"))
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2_048)
+        client.connect(bound[1])
+        client.settimeout(3)
+        with pytest.raises(ConnectionError):
+            _send_for_ever(client, asked + more)
+
+
+def _send_for_ever(client: socket.socket, asked: bytes) -> None:
+    """Send, and read nothing. Raises: ConnectionError, once it is over; TimeoutError, if it never is."""
+    while True:
+        client.sendall(asked)
+
+
+def test_requests_in_line_are_few_and_more_of_them_end_the_connection(
+    bound: tuple[Marked, Address],
+) -> None:
+    few, many = length(PING) * 12, length(PING) * 200
+    with socket.create_connection(bound[1], 10) as client:
+        client.sendall(few)
+        said = b""
+        while said.count(b"HTTP/1.1 200 ") < 12:
+            said += client.recv(65_536)
+    said, _ = _until_closed(bound[1], many)
+    assert len(answers_of(said)[0]) < 30
+    with socket.create_connection(bound[1], 10) as client:  # and the next one is answered
+        client.sendall(length(PING))
+        assert client.recv(65_536).startswith(b"HTTP/1.1 200 ")
+
+
 # what an input costs
 
 
+def test_requests_in_line_are_what_another_parser_keeps_all_of() -> None:
+    """Why `nonsuch serve` bounds them: each is held at a hundred times its bytes while one is answered."""
+    plain, ours = (
+        max(each.memory_factor for each in costs(counter(), parser, IN_LINE)) for parser in PARSERS[1:]
+    )
+    assert (plain > FACTOR / 2, ours < 2) == (True, True)
+
+
 @pytest.mark.parametrize("parser", PARSERS)
-def test_no_input_costs_a_hundred_times_its_size(parser: str) -> None:
+def test_no_input_costs_a_hundred_times_its_size(parser: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Memory in bytes, CPU in what a JSON parser takes for as many bytes; less than a packet is a packet."""
     found, unit = measured(parser)
-    assert len(found) == len(CASES)
+    assert len(found) >= len(CASES) + len(BULK)
+    with capsys.disabled():
+        print(f"\nwhat costs most, {parser}:\n{worst(found, unit)}")  # noqa: T201 - a reader wants to see it
     dear = [each for each in found if max(each.memory_factor, each.cpu_factor(unit)) >= FACTOR]
     assert dear == [], worst(found, unit)

@@ -176,6 +176,7 @@ def test_it_says_what_is_mounted_serves_and_stops_at_once(project: Path) -> None
             "workers": 1,
             "endpoints": [{"name": "notes", "mcp": f"{url}/mcp", "tools": 1}],
             "unmounted": [],
+            "runtime": {"middleware": [], "rate_limit_store": None},
         }
         assert service.say() == "first"
         nobody = {"Authorization": "Bearer none", "X-Forwarded-For": "9.9.9.9"}
@@ -212,6 +213,69 @@ def test_workers_are_processes_that_stop_together(project: Path) -> None:
         assert service.stop() == 0
         assert b'"resultType":"complete"' in stream.read()
     assert service.errors.count("left\n") == 2
+
+
+def test_workers_that_count_apart_are_told(project: Path) -> None:
+    with serving(project, "serve", "--workers", "2") as service:
+        until(lambda: "`notes` counts rates in each of 2 processes by itself" in service.errors)
+
+
+RUNTIME: Final = """
+from functools import partial
+from nonsuch import Limits, Rate, Runtime, Verdict
+
+class Shared:
+    async def take(self, key, rate, count):
+        print("counted", file=sys.stderr, flush=True)
+        return Verdict(True)
+
+def named(application, name):
+    async def within(scope, receive, send):
+        async def say(message):
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], (b"x-within", name)]
+            await send(message)
+        if scope["type"] == "lifespan":
+            print("lifespan within", name.decode(), file=sys.stderr, flush=True)
+        await application(scope, receive, say)
+    return within
+
+def outer(application):
+    return named(application, b"outer")
+
+runtime = Runtime(middleware=(outer, partial(named, name=b"inner")), rate_limit_store=Shared())
+"""
+
+
+@pytest.mark.parametrize("command", [("serve",), ("serve", "--workers", "2"), ("dev",)], ids=" ".join)
+def test_what_the_module_says_of_its_runtime_holds_in_development_as_in_a_container(
+    project: Path, command: tuple[str, ...]
+) -> None:
+    """The first middleware is the outermost: what it adds comes last."""
+    (project / "notes.py").write_text(NOTES + RUNTIME)
+    with serving(project, *command) as service:
+        assert service.told["runtime"] == {"middleware": ["outer", "named"], "rate_limit_store": "Shared"}
+        until(lambda: service.say() == "first")
+        answer = service.ask("tools/list", {})
+        within = [value for name, value in answer.getheaders() if name == "x-within"]
+        assert (answer.status, within) == (200, ["inner", "outer"])
+        assert service.stop() == 0
+    said = service.errors
+    assert "INFO nonsuch.serve: runtime of `notes`: within `outer`, `named`\n" in said
+    assert "INFO nonsuch.serve: runtime of `notes`: rates in `Shared`\n" in said
+    assert said.index("lifespan within outer") < said.index("lifespan within inner") < said.index("entered")
+    assert "counted\n" in said
+    assert "by itself" not in said
+
+
+def test_an_app_with_a_store_of_its_own_keeps_it(project: Path) -> None:
+    own = "from nonsuch import MemoryRateStore, Limits, Rate\n" + NOTES.replace(
+        'roles=["member"]',
+        'roles=["member"], rate_limit_store=MemoryRateStore(), rate_limits=Limits(Rate(1))',
+    )
+    (project / "notes.py").write_text(own + RUNTIME)
+    with serving(project, "serve") as service:
+        assert [service.ask("tools/list", {}).status for _ in range(2)] == [200, 429]
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="there is no SIGHUP")
@@ -259,6 +323,12 @@ CASES: Final[Mapping[str, tuple[str, int, str]]] = {
         "X_MCP_PATH_DUPLICATE",
     ),
     "a policy that is none": (NOTES.replace('roles=["member"]', 'roles=["other"]'), 1, "X_ROLE_UNKNOWN"),
+    "a runtime that is none": (NOTES + "runtime = {}\n", 2, "X_APP_NOT_FOUND"),
+    "middleware that raises": (
+        NOTES + "from nonsuch import Runtime\nruntime = Runtime(middleware=(int,))\n",
+        2,
+        "X_SERVE_FAILED",
+    ),
     "code that raises": ("raise ValueError\n", 2, "X_APP_NOT_FOUND"),
     "a lifespan that raises": (
         NOTES.replace("    yield\n", "    raise OSError\n    yield\n"),
@@ -310,6 +380,10 @@ def test_an_endpoint_that_nobody_could_enter_is_told_once_and_the_others_are_ser
         (("serve", "--port", "many"), "X_CLI_USAGE"),
         (("serve", "--workers", "0"), "X_CLI_USAGE"),
         (("serve", "--grace", "-1"), "X_CLI_USAGE"),
+        *(
+            (("serve", "--forwarded-allow-ips", given), "X_CLI_USAGE")
+            for given in ("*", "", "proxy", "10.0.0.1/8", "10.0.0.1,*", "127.0.0.1,")
+        ),
         (("dev", "--workers", "2"), "X_CLI_USAGE"),
         (("serve", "--app", "gone"), "X_APP_NOT_FOUND"),
         (("dev", "--app", "gone"), "X_APP_NOT_FOUND"),

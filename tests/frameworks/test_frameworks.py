@@ -3,37 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from typing import Any, Final
 
 import pytest
 
-from ..conformance.environment import ROOT, python_of
+from ..conformance.environment import ROOT
 from .plan import CHECKS, OVER_ASGI, OVER_WSGI, PAIRS, Framework, planned
+from .running import program
 from .table import MOUNTS, README, SECTION, section
 
-HERE: Final = ROOT / "tests" / "frameworks"
-SECONDS: Final = 240
 LINES: Final = 40
 
 
 @pytest.fixture(scope="session")
 def told() -> Any:
     """What came of every check: the program runs once, where the frameworks are installed."""
-    python = python_of("frameworks", HERE)
-    done = subprocess.run(
-        [str(python), "-m", "tests.frameworks.drive"],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT / ".editable")},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return json.loads(program("tests.frameworks.drive"))
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,7 @@ from nonsuch.kernel.model import (
     PolicyError,
     ScopeDenied,
     Surface,
+    Unconfirmed,
     Unfit,
 )
 from nonsuch.kernel.tasks import TaskLimits, begun, fingerprint
@@ -65,6 +66,14 @@ EVENTS: dict[str, tuple[Outcome, ToolCall]] = {
     "capability": (
         Unfit(SENTINEL, ("sampling",)),
         ToolCall("t", "invalid-args", "mcp", "a", "agent", code="X_MCP_CAPABILITY_MISSING"),
+    ),
+    "waiting for a person": (
+        Unconfirmed("X_MCP_CONFIRMATION_PENDING", SENTINEL, SENTINEL, SENTINEL, SENTINEL),
+        ToolCall("t", "unconfirmed", "mcp", "a", "agent", code="X_MCP_CONFIRMATION_PENDING"),
+    ),
+    "rejected by a person": (
+        Unconfirmed("X_MCP_CONFIRMATION_REJECTED", SENTINEL, SENTINEL, SENTINEL, SENTINEL),
+        ToolCall("t", "policy-denied", "mcp", "a", "agent", code="X_MCP_CONFIRMATION_REJECTED"),
     ),
     "another round": (
         InputRequired({SENTINEL: ListRoots()}, SENTINEL),
@@ -139,8 +148,9 @@ def test_a_name_is_whole_until_it_was_looked_up() -> None:
 
 
 def test_an_event_has_no_room_for_a_payload() -> None:
-    names = "tool outcome surface caller caller_kind acts_for scope code policies declared task replayed kind"
-    assert [each.name for each in fields(ToolCall)] == names.split()
+    names = "tool outcome surface caller caller_kind acts_for scope code policies declared task replayed"
+    about = ["confirmation", "decision", "kind", "at"]
+    assert [each.name for each in fields(ToolCall)] == [*names.split(), *about]
     names = "uri outcome caller caller_kind acts_for scope code policies kind"
     assert [each.name for each in fields(ResourceRead)] == names.split()
     names = "prompt outcome caller caller_kind acts_for scope code policies completes kind"

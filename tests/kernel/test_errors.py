@@ -111,6 +111,7 @@ def test_an_action_error_tells_the_caller_its_own_fix() -> None:
     assert ActionError("X_LATE", "too late", "raise the limit", "").caller_fix == ""
 
 
+PROTOCOL_FIX = "correct what the cause names, and send one JSON-RPC 2.0 message at a time"
 TOLD: dict[str, tuple[Outcome, Refusal, Refusal]] = {
     "hidden": (
         Hidden("t"),
@@ -166,16 +167,20 @@ TOLD: dict[str, tuple[Outcome, Refusal, Refusal]] = {
     ),
     "header": (
         Unfit("the header says otherwise"),
-        Refusal("X_MCP_PROTOCOL", "the header says otherwise", "send one JSON-RPC 2.0 object in each POST"),
-        Refusal("X_MCP_PROTOCOL", "the header says otherwise", "send one JSON-RPC 2.0 object in each POST"),
+        Refusal("X_MCP_PROTOCOL", "the header says otherwise", PROTOCOL_FIX),
+        Refusal("X_MCP_PROTOCOL", "the header says otherwise", PROTOCOL_FIX),
     ),
     "capability": (
         Unfit("it cannot", ("sampling",)),
-        Refusal("X_MCP_CAPABILITY_MISSING", "it cannot", "use a client that declares the capability"),
         Refusal(
             "X_MCP_CAPABILITY_MISSING",
             "it cannot",
-            "use a client that declares the capability, or drop it from the tool's `needs`",
+            "use a client that declares what `requiredCapabilities` lists",
+        ),
+        Refusal(
+            "X_MCP_CAPABILITY_MISSING",
+            "it cannot",
+            "use a client that declares what `requiredCapabilities` lists, or let the tool do without it",
         ),
     ),
     "failed": (

@@ -179,7 +179,9 @@ def test_a_key_names_nobody() -> None:
 @pytest.mark.parametrize(
     "group",
     [
-        ["192.0.2.1", "::ffff:192.0.2.1"],
+        ["192.0.2.1", "::ffff:192.0.2.1", "2002:c000:201:7::9"],
+        ["192.0.2.1", "64:ff9b::192.0.2.1", "64:ff9b::c000:201%eth0"],
+        ["64:ff9b::192.0.2.2", "192.0.2.2"],
         ["2001:db8:1:2::1", "2001:db8:1:2:ffff::9", "2001:DB8:1:2:0:0:0:1", "2001:db8:1:2::7%eth0"],
         ["2001:db8:1:3::1"],
         ["192.0.2.2"],
@@ -192,6 +194,6 @@ def test_a_key_names_nobody() -> None:
 def test_an_address_is_what_one_host_can_call_itself_by(group: list[str]) -> None:
     """Or a host that holds 2^64 addresses could fail from each of them."""
     assert len({address_key("s", each) for each in group}) == 1
-    elsewhere = ["192.0.2.99", "2001:db8:1:4::1", "other"]
+    elsewhere = ["192.0.2.99", "2001:db8:1:4::1", "64:ff9b::192.0.2.98", "64:ff9b:1::1", "other"]
     assert not {address_key("s", each) for each in group} & {address_key("s", each) for each in elsewhere}
     assert address_key("s", group[0]) != address_key("t", group[0])

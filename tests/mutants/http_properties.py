@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from nonsuch import MemoryIdempotencyStore
 from nonsuch.kernel.steps import Recall, Reserve
 
+from ..adapters.edge import test_atomic as atomic
 from ..adapters.edge import test_guards as guards
 from ..adapters.edge import test_idempotency_stores as stores
 from ..adapters.http import test_flat as flat
@@ -109,6 +111,15 @@ async def _nothing(_: object) -> None:
     return None
 
 
+def _atomic() -> Iterator[None]:
+    atomic.test_a_handler_that_is_stopped_is_undone(asyncio.CancelledError)
+    yield
+    atomic.test_a_handler_that_ends_is_not_undone_yet()
+    for each in (True, False):
+        atomic.test_only_what_is_atomic_is_undone_by_a_record_that_fails(each)
+        yield
+
+
 def _flat() -> Iterator[None]:
     for query, told in flat.READ:
         flat.test_a_query_string_reads_as_one_value(query, told)
@@ -162,6 +173,13 @@ def _guards() -> Iterator[None]:
         for facts in (guards.Other(id="mine"), "mine"):
             guards.test_what_is_no_such_resource_is_never_judged_as_one(desk, facts)
             yield
+        try:
+            guards.test_nothing_is_loaded_for_who_may_not_act_at_all(desk)
+            yield
+            guards.test_a_view_does_not_run_for_anybody_else(desk)
+        except pytest.fail.Exception as fault:  # no Exception, and so nothing that shows a mutant
+            raise AssertionError from fault
+        yield
 
 
 HTTP_PROPERTIES: Final[tuple[tuple[str, Callable[[], Iterator[None]]], ...]] = (
@@ -172,6 +190,7 @@ HTTP_PROPERTIES: Final[tuple[tuple[str, Callable[[], Iterator[None]]], ...]] = (
     ("steps of keyed calls", _steps),
     ("one input, two inputs", _inputs),
     ("a store in memory", _store),
+    ("atomic calls", _atomic),
     ("query strings", _flat),
     ("methods", _methods),
     ("sessions", _sessions),

@@ -18,6 +18,7 @@ METHODS: Final = "methods"
 SESSIONS: Final = "sessions"
 GUARDS: Final = "guards"
 STORE: Final = "a store in memory"
+ATOMIC: Final = "atomic calls"
 _INVOKE: Final = "kernel.gates:Kernel.invoke"
 _MISS: Final = "outcome: Outcome = Hidden(call.name)"
 _AGAIN: Final = "kernel.replay:_again"
@@ -219,6 +220,18 @@ HTTP_MUTANTS: Final = (
         ("adapters.edge.idempotency:MemoryIdempotencyStore.begin", "raise StoreFull", "self._kept.clear()"),
         first=STORE,
     ),
+    mutant(
+        "atomic-not-committed",
+        "an atomic call that was not committed is a success",
+        ("kernel.replay:remembered", "if entry.atomic and not isinstance(told, Returned):", "if False:"),
+        first=ATOMIC,
+    ),
+    mutant(
+        "atomic-stays-open",
+        "what a stopped handler did waits for somebody to commit it",
+        ("adapters.edge.idempotency:IdempotencyBook.within", "self.store.forget(kept)", "asyncio.sleep(0)"),
+        first=ATOMIC,
+    ),
     # HTTP
     mutant(
         "get-runs-anything",
@@ -303,7 +316,7 @@ HTTP_MUTANTS: Final = (
     mutant(
         "cookie-twice",
         "of a cookie that comes twice one counts",
-        ("adapters.http.session:cookies_of", "names.count(name) == 1", "names.count(name) >= 1"),
+        ("adapters.http.session:cookies_of", "times[name] == 1", "times[name] >= 1"),
         first=SESSIONS,
     ),
     mutant(
@@ -341,6 +354,22 @@ HTTP_MUTANTS: Final = (
         "guard-unaudited",
         "a guard's decision is not audited",
         ("kernel.guarded:guarded", "yield Audit(", "if outcome is None:\n        yield Audit("),
+        first=GUARDS,
+    ),
+    mutant(
+        "guard-loads-first",
+        "a guard loads a resource for who may not act at all",
+        (
+            "adapters.edge.guards:Guard.closed",
+            "if view is None or stops_early(view, self.entry) else None",
+            "if view is None else None",
+        ),
+        first=GUARDS,
+    ),
+    mutant(
+        "guard-lets-nobody-pass",
+        "a guard lets a view run that it refused",
+        ("adapters.edge.guards:Guard._asked", "self.check(who, resource, arguments) or", ""),
         first=GUARDS,
     ),
 )

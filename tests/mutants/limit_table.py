@@ -104,6 +104,12 @@ LIMIT_MUTANTS: Final = (
         first=FIRST,
     ),
     mutant(
+        "asking-counts",
+        "who asks without a token is counted as somebody who guessed one",
+        (_REFUSE, "if tried and door.rates", "if door.rates"),
+        first=FIRST,
+    ),
+    mutant(
         "waits-anyhow",
         "a refusal says how many requests the caller's class lets through",
         (

@@ -17,6 +17,7 @@ from types import CodeType, FunctionType
 from typing import Any, cast
 
 from nonsuch.adapters.edge import policies
+from nonsuch.kernel.compile import PolicySource
 
 
 class Stale(Exception):
@@ -96,18 +97,20 @@ class PolicyEdit:
     def applied(self) -> Generator[None]:
         """Boot every app inside with the edited policies."""
         base = policies.base()
-        if "\n".join(each.text for each in base.policies).count(self.old) != 1:
+        if "\n".join(each.text for each in (*base.policies, *base.confirmation)).count(self.old) != 1:
             raise Stale(f"policies: `{self.old}` does not stand there once")
-        sources = tuple(
-            dataclasses.replace(each, text=each.text.replace(self.old, self.new)) for each in base.policies
+        edited = dataclasses.replace(
+            base, policies=self._edited(base.policies), confirmation=self._edited(base.confirmation)
         )
-        edited = dataclasses.replace(base, policies=sources)
         before = policies.base
         setattr(policies, "base", lambda: edited)  # noqa: B010 - mypy: a name of another module
         try:
             yield
         finally:
             setattr(policies, "base", before)  # noqa: B010
+
+    def _edited(self, texts: Iterable[PolicySource]) -> tuple[PolicySource, ...]:
+        return tuple(dataclasses.replace(each, text=each.text.replace(self.old, self.new)) for each in texts)
 
 
 @contextmanager

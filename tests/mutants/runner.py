@@ -40,8 +40,16 @@ from ..properties import test_removing_a_permit_never_allows_more as fewer
 from ..properties.hidden_content import HIDDEN_CONTENT_NAMES
 from ..properties.test_hidden_is_absent import HiddenIsAbsent, walk, walk_content
 from ..properties.two_worlds import HIDDEN_NAMES
+from .branch_properties import BRANCH_PROPERTIES
+from .branch_table import BRANCH_MUTANTS
+from .chain_properties import CHAIN_PROPERTIES
+from .chain_table import CHAIN_MUTANTS
+from .confirm_properties import CONFIRM_PROPERTIES
+from .confirm_table import CONFIRM_MUTANTS
 from .http_properties import HTTP_PROPERTIES
 from .http_table import HTTP_MUTANTS
+from .inbox_properties import INBOX_PROPERTIES
+from .inbox_table import INBOX_MUTANTS
 from .limit_table import LIMIT_MUTANTS
 from .mutant import Mutant
 from .policy_table import POLICY_MUTANTS
@@ -49,13 +57,27 @@ from .rewrite import Stale, applied
 from .sql_properties import SQL_PROPERTIES, examples
 from .sql_table import SQL_MUTANTS
 from .table import MUTANTS
+from .telemetry_properties import TELEMETRY_PROPERTIES
+from .telemetry_table import TELEMETRY_MUTANTS
 from .wire_table import WIRE_MUTANTS
 from .wires import WIRES, Case
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 RESULTS: Final = Path(__file__).resolve().parent / "results"
 REAL: Final = Mutant("real", "nothing", ())
-EVERY: Final = (*MUTANTS, *WIRE_MUTANTS, *LIMIT_MUTANTS, *HTTP_MUTANTS, *POLICY_MUTANTS, *SQL_MUTANTS)
+EVERY: Final = (
+    *MUTANTS,
+    *WIRE_MUTANTS,
+    *LIMIT_MUTANTS,
+    *HTTP_MUTANTS,
+    *POLICY_MUTANTS,
+    *SQL_MUTANTS,
+    *BRANCH_MUTANTS,
+    *CONFIRM_MUTANTS,
+    *INBOX_MUTANTS,
+    *TELEMETRY_MUTANTS,
+    *CHAIN_MUTANTS,
+)
 
 
 @dataclass(slots=True)
@@ -287,6 +309,10 @@ PROPERTIES: Final = (
     Property("hidden is absent, explored", _explored),
     *(Property(f"queries: {name}", _asked(run)) for name, run in SQL_PROPERTIES),
     *(Property(name, _asked(run)) for name, run in HTTP_PROPERTIES),
+    *(Property(name, _asked(run)) for name, run in BRANCH_PROPERTIES),
+    *(Property(name, _asked(run)) for name, run in (*CONFIRM_PROPERTIES, *INBOX_PROPERTIES)),
+    *(Property(name, _asked(run)) for name, run in TELEMETRY_PROPERTIES),
+    *(Property(name, _asked(run)) for name, run in CHAIN_PROPERTIES),
 )
 
 

@@ -369,7 +369,7 @@ MUTANTS: Final = (
     _mutant(
         "error-is-denial",
         "a policy that errs is audited as a plain denial",
-        ("kernel.denials:denied", "if decision.errors and not missing:", "if False:"),
+        ("kernel.denials:denied", "if decision.errors and not missing and not of_people:", "if False:"),
     ),
     _mutant(
         "unaudited",

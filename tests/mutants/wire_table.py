@@ -30,6 +30,11 @@ _SEALED: Final = "a seal opens what it sealed"
 _ASKED: Final = "an answer is its client's"
 _SAID: Final = "a handler speaks to its client"
 _HEARD: Final = "a stream ends with its right"
+_ONCE: Final = "an answer serves one question"
+_LEFT: Final = "who has left is not waited for"
+_OPEN: Final = "open streams are counted"
+_SHORT: Final = "what comes back is short"
+_OWNED: Final = "a task is its owner's"
 
 _OF_LISTS: Final = (
     mutant(
@@ -556,9 +561,138 @@ _OF_ROUNDS: Final = (
     mutant(
         "answers-in-part",
         "some of the answers are enough",
-        ("adapters.edge.client:StreamClient._round", "if len(known) < len(asks):", "if not known:"),
+        (
+            "adapters.mcp.answers:_fitting",
+            "return known if len(known) == len(asks) else None",
+            "return known or None",
+        ),
         first=_ASKED,
+    ),
+    mutant(
+        "answers-serve-twice",
+        "an answer serves every question of its key",
+        ("adapters.mcp.answers:Answers.take", "self._fresh = {}", "pass"),
+        first=_ONCE,
+    ),
+    mutant(
+        "answers-remembered-serve-twice",
+        "an answer of an earlier round serves every question of its key",
+        ("adapters.mcp.answers:Answers.take", "del self._left[at]", "pass"),
+        first=_ONCE,
+    ),
+    mutant(
+        "answers-forgotten",
+        "the next round does not find what this one was answered",
+        (
+            f"{_LINE}.suspend",
+            "taken = [] if self._answers is None else self._answers.taken",
+            "taken: list[Json] = []",
+        ),
+        first=_ONCE,
+    ),
+    mutant(
+        "round-goes-on",
+        "a round that ended asks another question",
+        ("adapters.edge.client:StreamClient._round", "if self.ended is not None:", "if False:"),
+        first=_ONCE,
+    ),
+    mutant(
+        "bug-as-a-question",
+        "a bug beside a question is taken for the question",
+        (
+            "adapters.edge.client:spoken",
+            "if not all(isinstance(leaf, _SPOKEN) for leaf in leaves):",
+            "if False:",
+        ),
+        first=_ONCE,
+    ),
+    mutant(
+        "asks-who-left",
+        "a question waits for a client that has left",
+        ("adapters.edge.client:_unless", "if departure.done():", "if False:"),
+        first=_LEFT,
     ),
 )
 
-WIRE_MUTANTS: Final = (*_OF_LISTS, *_OF_NAMES, *_OF_CONTENT, *_OF_STREAMS, *_OF_ROUNDS)
+_OF_BOUNDS: Final = (
+    mutant(
+        "streams-unbounded",
+        "a caller opens as many streams as it likes",
+        ("adapters.edge.streams:Streams.take", "return False", "pass"),
+        first=_OPEN,
+    ),
+    mutant(
+        "streams-of-everybody",
+        "the streams of all callers are one allowance",
+        (
+            "adapters.edge.streams:Streams.take",
+            "self._open.get(owner, 0) >= self._limits.per_principal",
+            "self._all >= self._limits.per_principal",
+        ),
+        first=_OPEN,
+    ),
+    mutant(
+        "streams-kept",
+        "a stream that ended still counts",
+        ("adapters.edge.run:Edge.flush", "self.running.streams.give(self.listens)", "pass"),
+        first=_OPEN,
+    ),
+    mutant(
+        "questions-uncounted",
+        "a call that waits for its client is no stream",
+        (
+            "adapters.edge.client:Waiting.open",
+            "if not self._streams.take(owner):",
+            "if self._streams is None:",
+        ),
+        ("adapters.edge.client:Waiting._forget", "self._streams.give(owner)", "pass"),
+        first=_OPEN,
+    ),
+    mutant(
+        "echoes-everything",
+        "ids and tokens of any length come back",
+        ("adapters.mcp.envelope:overlong", "len(held) > MAX_ECHOED_CHARS", "False"),
+        first=_SHORT,
+    ),
+    mutant(
+        "echoes-addresses",
+        "an address of any length comes back",
+        (
+            "adapters.mcp.content:_no_resource",
+            'uri if len(uri) <= MAX_ECHOED_CHARS else uri[:MAX_ECHOED_CHARS] + "..."',
+            "uri",
+        ),
+        first=_SHORT,
+    ),
+)
+
+_OF_TASKS: Final = (
+    mutant(
+        "task-of-anybody",
+        "a task opens to whoever knows its id",
+        ("adapters.edge.task_store:TaskBook.find", "held.owner == owner", "True"),
+        first=_OWNED,
+    ),
+    mutant(
+        "task-of-the-hidden",
+        "a task opens though its tool is hidden by now",
+        ("kernel.held:held", "kernel.still(view, found.tool) if isinstance(found, Task) else found", "None"),
+        first=_OWNED,
+    ),
+    mutant(
+        "task-told-to-anybody",
+        "a listener is told of tasks that are refused to it",
+        ("adapters.mcp.tasks:followed", "if task is not None and refusing is None:", "if task is not None:"),
+        first=_OWNED,
+    ),
+)
+
+WIRE_MUTANTS: Final = (
+    *_OF_LISTS,
+    *_OF_NAMES,
+    *_OF_CONTENT,
+    *_OF_STREAMS,
+    *_OF_ROUNDS,
+    *_OF_BOUNDS,
+    *_OF_TASKS,
+)

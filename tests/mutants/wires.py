@@ -6,13 +6,19 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final
 
+from ..adapters.edge import test_client_leaves as leaving
+from ..adapters.mcp import test_echo as echo
 from ..adapters.mcp import test_headers as headers
 from ..adapters.mcp import test_listen as listening
+from ..adapters.mcp import test_open_streams as streams_open
 from ..adapters.mcp import test_paging as paging
 from ..adapters.mcp import test_questions as questions
 from ..adapters.mcp import test_request_state as state
 from ..adapters.mcp import test_rounds as rounds
+from ..adapters.mcp import test_rounds_remembered as remembered
 from ..adapters.mcp import test_streams as streams
+from ..adapters.mcp import test_tasks_hidden as hidden_tasks
+from ..adapters.mcp import test_tasks_that_run as tasks_that_run
 from ..adapters.mcp.live import MODERN, REVISIONS
 from ..adapters.mcp.questions import BAD
 from ..kernel import test_seal as seal
@@ -84,6 +90,48 @@ def fits() -> Iterator[Case]:
     yield partial(headers.test_a_tool_is_not_run_for_a_client_that_lacks_what_it_needs, {}, headers.BOTH)
 
 
+def once() -> Iterator[Case]:
+    """Each answer serves one question, and is there again in the next round."""
+    for what in ("twice", "under one key", "as it was answered", "nested groups"):
+        yield partial(remembered.test_both_eras_come_to_the_same_end, what)
+    yield remembered.test_a_state_takes_the_place_of_what_was_answered
+    yield remembered.test_a_round_that_ended_has_ended
+    yield remembered.test_a_bug_in_a_task_group_is_a_bug_whatever_else_was_raised
+
+
+def left() -> Iterator[Case]:
+    """Who has left is not waited for."""
+    yield partial(leaving.test_over_asgi, "ask")
+
+
+def opened() -> Iterator[Case]:
+    """As many streams are open as may be, of each caller and of all."""
+    yield streams_open.test_a_caller_has_so_many_streams_and_no_more
+    yield streams_open.test_all_callers_together_have_so_many_and_no_more
+    yield partial(streams_open.test_whatever_ends_a_stream_gives_it_back, streams_open.left)
+    yield streams_open.test_a_call_that_asks_is_a_stream_of_its_callers_while_it_waits
+
+
+def short() -> Iterator[Case]:
+    """What a caller's own words come back as is short."""
+    yield partial(echo.test_an_id_comes_back_or_is_refused_by_name, MODERN, "513")
+    yield partial(echo.test_a_token_comes_back_or_is_refused_before_anything_runs, MODERN, "513")
+    for revision in REVISIONS:
+        yield partial(echo.test_a_long_word_comes_back_short, "a resource", revision, "flat")
+
+
+def owned() -> Iterator[Case]:
+    """A task is its owner's, while its tool is seen and until it ends."""
+    for what in ("another agent", "the same name for a person", "the role is lost"):
+        case = hidden_tasks.test_a_task_that_is_not_ones_own_is_unknown_byte_for_byte
+        yield partial(case, hidden_tasks.GONE[what], False)
+    yield hidden_tasks.test_without_the_scope_a_task_is_refused_as_its_call_is
+    yield hidden_tasks.test_listening_to_tasks_that_are_not_ones_own_tells_nothing_of_them
+    yield hidden_tasks.test_a_listener_who_loses_the_role_is_told_no_more
+    yield tasks_that_run.test_a_finished_task_is_cancelled_in_vain
+    yield tasks_that_run.test_a_cancelled_task_stops_its_handler_and_stays_cancelled
+
+
 WIRES: Final[dict[str, Callable[[], Iterator[Case]]]] = {
     "a seal opens what it sealed": sealed,
     "a round is its caller's": its_round,
@@ -92,4 +140,9 @@ WIRES: Final[dict[str, Callable[[], Iterator[Case]]]] = {
     "a handler speaks to its client": said,
     "a stream ends with its right": heard,
     "a request fits its tool": fits,
+    "an answer serves one question": once,
+    "who has left is not waited for": left,
+    "open streams are counted": opened,
+    "what comes back is short": short,
+    "a task is its owner's": owned,
 }

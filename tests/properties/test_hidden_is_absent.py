@@ -122,6 +122,14 @@ class HiddenIsAbsent(RuleBasedStateMachine):
     def low_goes_on_with_a_round_of_others(self, token: str | None, name: str) -> None:
         contents.states(self.two, token, name)
 
+    @rule(
+        token=st.sampled_from(tuple(LOW)),
+        decision=st.sampled_from(("view", "approve", "reject")),
+        arguments=st.sampled_from(ARGUMENTS[:2]),
+    )
+    def low_is_confirmed(self, token: str, decision: str, arguments: dict[str, object]) -> None:
+        self.two.confirmed(token, decision, arguments)
+
     @rule(token=st.sampled_from((*HIGH, "swing")), names=st.lists(st.sampled_from(HIDDEN_NAMES), max_size=3))
     def others_use_the_hidden(self, token: str, names: list[str]) -> None:
         self.two.burst(token, names)
@@ -173,6 +181,9 @@ def walk(tokens: Sequence[str], names: Sequence[str], *, scoped: bool) -> None:
             two.arguments(token, name)
         for token in (None, tokens[0]):
             two.doors(token, name)
+    for token in tokens:
+        for decision in ("view", "approve", "reject"):
+            two.confirmed(token, decision, {"id": "d1"})
     two.demote()
     for token in ("swing", *tokens):
         two.passive(token)

@@ -107,7 +107,9 @@ class Limited:
         """How long a request of a low caller's must wait, after all that was sent; no time if it passes."""
         if self.failed.wait:
             return self.failed.wait
-        caller = None if token is None else self.two.low.get(token)
+        if token is None:  # who shows nothing has failed at nothing
+            return 0
+        caller = self.two.low.get(token)
         if caller is None or (surface == "mcp" and caller.kind == "human"):
             self.failed.spend()
             return 0
@@ -272,6 +274,8 @@ def walk(tokens: Sequence[str], names: Sequence[str]) -> None:
                 held.call(token, seen, MODERN)
             held.drained(token)
             held.later(60)
+        for _ in range(LIMITS.unauthenticated.limit + 1):
+            held.call(None, name, MODERN)
         for _ in range(LIMITS.unauthenticated.limit):
             held.call("bogus", name, MODERN)
             held.later(1)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
+import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -65,11 +66,12 @@ VISIBLE: Final = (
     Tool("someDocs", "docs/some", "single", True, Asked(frozenset({"edit", "vera", "part"})), "doc:list"),
     Tool("seatCount", kind="tool", permission="app:use"),
     Tool("quiet", "docs/quiet", exposed=False, permission="doc:list"),
+    Tool("sendDoc", "docs/send", permission="doc:list", acts_on="Doc", arguments=_AMOUNT, confirms=True),
     *PARTICULAR,
 )
 HIDDEN: Final = (
     Tool("readDocs", "docs/reads", "action", True, _STAFF, "doc:read", "Doc", _AMOUNT),
-    Tool("writeDo", "docs/writ", "action", True, OfOrg("hq"), "vault:open", "Vault", _AMOUNT),
+    Tool("writeDo", "docs/writ", "action", True, OfOrg("hq"), "vault:open", "Vault", _AMOUNT, confirms=True),
     Tool("aaaFirst", "aaa", "query", True, _STAFF, "vault:list"),
     Tool(
         "zzzLast",
@@ -80,7 +82,17 @@ HIDDEN: Final = (
         "doc:list",
     ),
     Tool("nobodys", "docs/nobodys", "action", True, Roles(()), "doc:read", "Doc"),
-    Tool("docs", "docs", "action", True, OfOrg("hq"), "doc:write", "Doc", (Argument("amount", "int"),)),
+    Tool(
+        "docs",
+        "docs",
+        "action",
+        True,
+        OfOrg("hq"),
+        "doc:write",
+        "Doc",
+        (Argument("amount", "int"),),
+        confirms=True,
+    ),
     Tool("seatCounts", kind="tool", audience=_STAFF, permission="seat:count"),
     *HIDDEN_PARTICULAR,
 )
@@ -97,6 +109,7 @@ _SCOPE_OF: Final = {
     "putDoc": "docs:read",
     "askDoc": "docs:write",
     "needDoc": "docs:read",
+    "sendDoc": "docs:read",
     "putDocs": "docs:read",
 }
 _RULES: Final = (
@@ -130,7 +143,7 @@ def declared(names: Iterable[str], *, scoped: bool) -> rules.World:
         rows=_ROWS,
         content=(*HIDDEN_CONTENT[:3], *VISIBLE_CONTENT, *HIDDEN_CONTENT[3:]),
     )
-    chosen = {*names, *(each.name for each in VISIBLE_CONTENT)}
+    chosen = {*names, "sendDoc", *(each.name for each in VISIBLE_CONTENT)}  # in both people decide something
     known = [*(tool.name for tool in everything.tools), *CONTENT]
     world = rules.purge(everything, [name for name in known if name not in chosen])
     scopes: dict[str, tuple[str, ...]] = {}
@@ -332,6 +345,18 @@ class Two:
                 assert self.a.send(http(token, path, body)) == self.a.send(http(token, absent(path), body))
 
     # high actions: on what is hidden, in A only
+
+    def confirmed(self, token: str, decision: str, arguments: dict[str, object]) -> None:
+        """A call that waits, what a person of the caller's organisation does with it, and the call again."""
+        asked = self.same(call(token, MODERN, "sendDoc", arguments))
+        found = re.search(rb"confirmation `([0-9a-f]{32})`", asked.body)
+        ident = "0" * 32 if found is None else found[1].decode()
+        for who in ("view", "part", None):
+            told = {"id": ident, "decision": decision, "arguments": arguments}
+            self.same(http(who, "decide", {"id": ident, "decision": "view"}))
+            self.same(http(who, "decide", told))
+        self.same(call(token, MODERN, "sendDoc", arguments))
+        self.same(http(token, "docs/send", arguments))
 
     def burst(self, token: str, names: Sequence[str]) -> None:
         """Somebody who sees the hidden tools uses them."""

@@ -17,12 +17,12 @@ from nonsuch import (
     App,
     Context,
     ListRoots,
+    StreamLimits,
     asgi,
     can,
     resource,
     tool,
 )
-from nonsuch.adapters.edge import client
 from nonsuch.adapters.edge.changes import Changes
 from nonsuch.adapters.edge.task_store import MemoryTaskStore
 from nonsuch.kernel.tasks import Task, TaskLimits
@@ -266,22 +266,18 @@ def test_plain_handlers_whose_clients_never_answer_keep_no_thread_from_others() 
     play(scene())
 
 
-def test_questions_that_one_caller_leaves_open_keep_nobody_else_from_asking(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(client, "MAX_EACH", 2)
-
+def test_questions_that_one_caller_leaves_open_keep_nobody_else_from_asking() -> None:
     async def ask(ctx: Context[Any]) -> str:
         await ctx.client.ask({"k": ListRoots()})
         return "asked"
 
     async def scene() -> None:
-        live = Live(stage(ask, ask_seconds=0.3))
+        live = Live(stage(ask, ask_seconds=0.3, streams=StreamLimits(per_principal=2)))
         streams = [live.open(request(LEGACY[1], "tools/call", "ann", name="t")) for _ in range(2)]
         for each in streams:
             assert (await each.message())["method"] == "roots/list"
         [refused] = await live.ask(request(LEGACY[1], "tools/call", "ann", name="t"))
-        assert "X_MCP_CLIENT_SILENT" in refused["result"]["content"][0]["text"]
+        assert "X_MCP_STREAMS_FULL" in refused["result"]["content"][0]["text"]
         other = live.open(request(LEGACY[1], "tools/call", "bob", name="t"))
         assert (await other.message())["method"] == "roots/list"
         for each in (*streams, other):

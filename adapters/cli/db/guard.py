@@ -1,7 +1,11 @@
-"""`nonsuch db guard`: whether SQL on standard input is one statement that only reads. Needs no server."""
+"""`nonsuch db guard`: whether SQL on standard input is one statement that only reads.
+
+Needs no server; with `--database` it asks one what the names in the SQL mean there.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import json as encoding
 import sys
 from collections.abc import Iterator
@@ -36,10 +40,14 @@ class Listed:
     functions: Annotated[tuple[str, ...], Parameter("--function", negative="", help=_READS)] = ()
     operators: Annotated[tuple[str, ...], Parameter("--operator", negative="", help=_READS)] = ()
     types: Annotated[tuple[str, ...], Parameter("--type", negative="", help=_READS)] = ()
+    relations: Annotated[
+        tuple[str, ...],
+        Parameter("--relation", negative="", help="view or foreign table that may be read: `public.totals`"),
+    ] = ()
 
     def own(self) -> Own:
         """Return it as the guard takes it."""
-        named = (frozenset(each) for each in (self.functions, self.operators, self.types))
+        named = (frozenset(each) for each in (self.functions, self.operators, self.types, self.relations))
         return Own(self.path, *named)
 
 
@@ -56,12 +64,19 @@ def guard(
     *,
     jsonl: Annotated[bool, Parameter(negative="", help='read lines `{"id": ..., "sql": ...}`')] = False,
     listed: Listed = LISTED,
+    database: Annotated[
+        str | None, Parameter(help="address of a database, whose functions and views are looked at too")
+    ] = None,
     json: AsJson = False,
 ) -> Result:
     """Say whether SQL on standard input is one statement that only reads; exit with 1 if one is not."""
     del json
     asked = guard_of(listed.own())
-    rows = list(_lines(asked) if jsonl else [_Row(None, asked.judge(_text()))])
+    given = _lines() if jsonl else iter([(None, text_of_input())])
+    if database is None:
+        rows = [_Row(ident, asked.judge(sql)) for ident, sql in given]
+    else:
+        rows = _by_database(database, asked, given)
 
     def show(console: Console) -> None:
         for row in rows:
@@ -71,16 +86,29 @@ def guard(
     return Result(Lines([_document(row) for row in rows]), show, FINDINGS if refused else FINE)
 
 
-def _text() -> str:
+def text_of_input() -> str:
     """Return what the guard needs of standard input: one byte more than it takes is enough to be refused."""
     return sys.stdin.buffer.read(MAX_BYTES + 1).decode(errors="surrogateescape")
 
 
-def _lines(asked: Guard) -> Iterator[_Row]:
+def _by_database(address: str, asked: Guard, given: Iterator[tuple[Any, Any]]) -> list[_Row]:
+    """Judge with what a database says of the names. Raises: Refused."""
+    from ...edge.extras import ExtraMissing
+    from ...edge.postgres.readonly_judge import judged_by
+    from ...edge.postgres.refused import DatabaseRefused
+
+    rows = list(given)
+    try:
+        told = asyncio.run(judged_by(address, asked, [sql for _, sql in rows]))
+    except (DatabaseRefused, ExtraMissing) as refusal:
+        raise Refused(refusal.code, refusal.cause, refusal.fix) from None
+    return [_Row(ident, each) for (ident, _), each in zip(rows, told, strict=True)]
+
+
+def _lines() -> Iterator[tuple[Any, Any]]:
     for number, line in enumerate(sys.stdin.buffer, 1):
         if line.strip():
-            ident, sql = _read(line, number)
-            yield _Row(ident, asked.judge(sql))
+            yield _read(line, number)
 
 
 def _read(line: bytes, number: int) -> tuple[Any, Any]:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 from cyclopts import Parameter
 from rich.console import Console
 
-from ....kernel.model import Agent, Call, Principal
+from ....kernel.model import NO_SCOPE, Agent, Call, Principal
 from ...analysis.condition_text import Join
 from ...analysis.explain import Explainer, Explanation
 from ...analysis.parts import Condition
@@ -48,7 +48,7 @@ def explain(
     rules = asked.rules()
     catalog = rules.catalog
     roles = known("role", names(as_), catalog.roles)
-    held = _scopes(scopes, catalog.scopes, human=human)
+    held = _scopes(scopes, catalog.scopes - {NO_SCOPE}, human=human)
     who = principal(roles, held, org, human=human)
     arguments, entry = record("--input", input), entry_of(catalog, tool)
     loaded = facts(entry, facts_)
@@ -56,7 +56,7 @@ def explain(
         who, Call(tool, arguments, SURFACE), loaded
     )
     told = tell(found, who, catalog)
-    assumed = scopes is None and not human and bool(catalog.scopes)
+    assumed = scopes is None and not human and bool(catalog.scopes - {NO_SCOPE})
 
     def show(console: Console) -> None:
         _show(console, found, told, who, assumed=assumed)

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ValidationError
 from ....kernel import cedar_parts
 from ....kernel.catalog import Catalog, Entry
 from ....kernel.cedar_text import Policy
-from ....kernel.model import Call, Human, Principal
+from ....kernel.model import NO_SCOPE, Call, Human, Principal
 from ....kernel.schema import InputBroken, Invalid
 from ....kernel.strict_json import Json
 from ...analysis.schema_json import unquoted
@@ -78,7 +78,7 @@ class Maker:
 
     def __init__(self, catalog: Catalog, entry: Entry, literals: Pool, draw: Random) -> None:
         self._entry, self._pool, self._draw = entry, literals, draw
-        self._roles, self._scopes = sorted(catalog.roles), sorted(catalog.scopes)
+        self._roles, self._scopes = sorted(catalog.roles), sorted(catalog.scopes - {NO_SCOPE})
         self._input = entry.input.document
         self._facts = entry.resource.model.model_json_schema() if entry.resource else None
 

@@ -22,7 +22,7 @@ from pydantic import (
 )
 
 from ....kernel.catalog import Catalog
-from ....kernel.model import Agent, Call, Human, Principal, PrincipalInvalid
+from ....kernel.model import NO_SCOPE, Agent, Call, Human, Principal, PrincipalInvalid
 from ....kernel.strict_json import Json
 from ...analysis.attempts import UNLOADED, Facts
 from ..caller import SURFACE, entry_of, facts_from, known, misfits
@@ -192,7 +192,10 @@ def _case(
         facts: Facts = facts_from(entry, cast("Json", row.facts)) if given else UNLOADED
     except (Refused, PrincipalInvalid) as refusal:
         return Broken(where, refusal.cause if isinstance(refusal, Refused) else str(refusal))
-    call = Call(row.tool, cast("dict[str, Json]", row.input), SURFACE)
+    sent = cast("dict[str, Json]", row.input)
+    call = Call(row.tool, sent, SURFACE)
+    if entry is not None and not entry.exposed and entry.path:  # no tool: it is called at its path
+        call = Call(entry.path, sent, "http")
     return Case(where, row.name or f"row {index + 1}", principal, call, facts, row)
 
 
@@ -200,5 +203,5 @@ def _declared(party: Party, catalog: Catalog) -> Party:
     """Return a party whose names are declared: a misspelt role would only ever be denied."""
     person = party.acts_for if isinstance(party.acts_for, Person) else None
     known("role", [*party.roles, *(person.roles if person else ())], catalog.roles)
-    known("scope", party.scopes or (), catalog.scopes)
+    known("scope", party.scopes or (), catalog.scopes - {NO_SCOPE})
     return party

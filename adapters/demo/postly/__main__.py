@@ -183,6 +183,9 @@ def _connect_block(url: str, tokens: Tokens) -> None:
     print(f"\nserving {url} until Ctrl-C; audit lines follow on stderr. Tokens of this run:")
     for person, token in tokens.by_person.items():
         print(f"   {person:<6} {token}")
+    print("people who confirm refunds over HTTP, at POST /api/decideConfirmation:")
+    for person, token in tokens.of_people.items():
+        print(f"   {person:<6} {token}")
     bearer = f"Bearer {tokens.by_person['edda']}"
     entry = {"type": "http", "url": url, "headers": {"Authorization": bearer}}
     print(f"client configuration: {json.dumps({'mcpServers': {'postly': entry}})}")

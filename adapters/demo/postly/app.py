@@ -15,14 +15,19 @@ from .... import (
     App,
     Context,
     Registry,
+    SealKeys,
     can,
     define_app_mcp,
     expose,
+    mcp_confirmations,
+    new_seal_key,
+    postgres_confirmation_store,
     prompt,
     resource,
     tool,
 )
 from ....kernel.audit import Event
+from ....kernel.declare import Action
 from ....kernel.meter import DEFAULT, Limits
 from . import queries
 from .db import Db, open_db
@@ -189,20 +194,35 @@ summarize: Final = prompt(
 )
 
 
+def confirming(dsn: str, keys: SealKeys) -> tuple[Registry, Action]:
+    """Return what is declared above, and the action by which people confirm refunds, on a database."""
+    whole = Registry()
+    for each in registry.actions:
+        whole.add(each)
+    store = postgres_confirmation_store(dsn)
+    decide = mcp_confirmations(tools=["refundOrder"], store=store, permission="order:confirm", keys=keys)
+    return whole, whole.add(decide)
+
+
 def postly(
     dsn: str,
     tokens: Tokens,
     *,
+    keys: SealKeys | None = None,
     on_audit: Callable[[Event], object] | None = None,
     rate_limits: Limits | None = DEFAULT,
 ) -> App:
-    """Return the app on a database whose tables are prepared."""
+    """Return the app on a database whose tables are prepared.
+
+    Without ``keys`` it makes one for as long as it lives: what waited before can then only be rejected.
+    """
+    declared, decide = confirming(dsn, keys or SealKeys.read(new_seal_key("demo")))
 
     def lifespan() -> AbstractAsyncContextManager[Db]:
         return open_db(dsn)
 
     return define_app_mcp(
-        registry,
+        declared,
         name="postly",
         version="1",
         include="exposed",
@@ -219,6 +239,7 @@ def postly(
         resources=[org_export],
         prompts=[summarize],
         scopes=SCOPES,
+        confirmations=decide,
         roles=ROLES,
         policies_dir=_HERE / "policies",
         instructions="Postly: posts, orders and payouts of one organisation. Amounts are in minor units.",

@@ -14,6 +14,8 @@ from psycopg.rows import TupleRow, class_row
 from psycopg_pool import AsyncConnectionPool
 from pydantic import BaseModel
 
+from ...edge.postgres.confirmations import SQL_MCP_CONFIRMATIONS_TABLE
+
 Row = TypeVar("Row", bound=BaseModel)
 Parameters = Mapping[str, str | int | datetime | None]
 
@@ -70,6 +72,7 @@ async def prepare(dsn: str) -> None:
         await connection.execute("select pg_advisory_xact_lock(%s)", (_BOOT_LOCK,))
         for file in _TABLES:
             await connection.execute(file.read_bytes())
+        await connection.execute(SQL_MCP_CONFIRMATIONS_TABLE.encode())
 
 
 async def back_to_draft(db: Db, org: str, post: str) -> None:

@@ -1,4 +1,6 @@
-"""The demo's callers: agents of seven people, each with a token that lives as long as this process.
+"""The demo's callers: agents of seven people, and those people who confirm what agents ask for.
+
+Each has a token that lives as long as this process.
 
 Holds digests only, next to the one copy of the tokens that is printed at start. Knows no wire.
 """
@@ -12,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from ....kernel.model import Agent, Human
+from ....kernel.model import Agent, Human, Principal
 
 _PREFIX: Final = "postly_"
 _READ: Final = ("posts:read", "orders:read")
@@ -30,10 +32,14 @@ class Caller:
     scopes: tuple[str, ...]
 
     @property
+    def human(self) -> Human:
+        """This person."""
+        return Human(self.person, roles=frozenset({self.role}), org=self.org)
+
+    @property
     def agent(self) -> Agent:
         """The agent that acts for this person."""
-        human = Human(self.person, roles=frozenset({self.role}), org=self.org)
-        return human.delegate(f"{self.person}-agent", scopes=self.scopes)
+        return self.human.delegate(f"{self.person}-agent", scopes=self.scopes)
 
 
 CALLERS: Final = (
@@ -47,27 +53,37 @@ CALLERS: Final = (
 )
 
 
+CONFIRMERS: Final = ("ada", "greta")
+
+
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Tokens by person, and what each one resolves to. Neither shows in a log."""
+    """Tokens, and what each one resolves to. Neither shows in a log.
+
+    ``by_person`` are those of people's agents, ``of_people`` those of the people themselves.
+    """
 
     by_person: Mapping[str, str] = field(repr=False)
-    _digests: tuple[tuple[bytes, Agent], ...] = field(repr=False)
+    of_people: Mapping[str, str] = field(repr=False)
+    _digests: tuple[tuple[bytes, Principal], ...] = field(repr=False)
 
-    def resolve(self, token: str) -> Agent | None:
+    def resolve(self, token: str) -> Principal | None:
         """Return whose token this is. Every digest is compared, whichever one fits."""
         digest = _digest(token)
-        found: Agent | None = None
-        for known, agent in self._digests:
+        found: Principal | None = None
+        for known, principal in self._digests:
             if hmac.compare_digest(known, digest):
-                found = agent
+                found = principal
         return found
 
 
 def issue() -> Tokens:
     """Make a fresh token for every caller."""
     by_person = {each.person: _PREFIX + secrets.token_urlsafe(24) for each in CALLERS}
-    return Tokens(by_person, tuple((_digest(by_person[each.person]), each.agent) for each in CALLERS))
+    of_people = {person: _PREFIX + secrets.token_urlsafe(24) for person in CONFIRMERS}
+    agents = ((_digest(by_person[each.person]), each.agent) for each in CALLERS)
+    people = ((_digest(of_people[each.person]), each.human) for each in CALLERS if each.person in of_people)
+    return Tokens(by_person, of_people, (*agents, *people))
 
 
 def _digest(token: str) -> bytes:

@@ -25,6 +25,7 @@ DRAFT: Final = "post-2"
 PUBLISHED: Final = "post-1"
 FOREIGN: Final = "post-9"
 ABSENT: Final = "post-0"
+REFUND: Final = {"orderId": "order-2", "amountMinor": 1}
 _ORG: Final = "acme"
 _AUDIT_SECONDS: Final = 5.0
 
@@ -69,14 +70,17 @@ async def tour(url: str, tokens: Tokens, db: Db) -> None:
             _connected(url, tokens.by_person["edda"]) as edda,
         ):
             print(f"postly at {url}, MCP {edda.protocol_version}, PostgreSQL {await _version(db)}")
-            failure = await _walked(vera, eli, edda, db)
+            failure = await _walked((vera, eli, edda), db, url, tokens)
         if failure is not None:
             raise failure
         await _audit(tail)
 
 
-async def _walked(vera: Client, eli: Client, edda: Client, db: Db) -> TourFailed | None:
+async def _walked(
+    clients: tuple[Client, Client, Client], db: Db, url: str, tokens: Tokens
+) -> TourFailed | None:
     """Return a failure instead of raising it: the client's task groups would wrap it."""
+    vera, eli, edda = clients
     try:
         await _lists(vera, eli, edda)
         await _hidden(vera)
@@ -84,6 +88,7 @@ async def _walked(vera: Client, eli: Client, edda: Client, db: Db) -> TourFailed
         await _policy(edda, db)
         await _tenants(edda)
         await _success(edda, db)
+        await _confirmation(url, edda, tokens.of_people["ada"])
     except TourFailed as failure:
         return failure
     return None
@@ -142,6 +147,32 @@ async def _success(edda: Client, db: Db) -> None:
     _true("the row after", (await _row(db, DRAFT)).startswith("published at "))
 
 
+async def _confirmation(url: str, edda: Client, ada: str) -> None:
+    _title("7. confirmation: edda's refund waits until ada, a person, has approved it over HTTP")
+    waits = await _call(edda, "refundOrder", REFUND)
+    _true("a result that names the confirmation", waits.text.startswith("X_MCP_CONFIRMATION_PENDING: "))
+    ident = waits.text.partition("confirmation `")[2].partition("`")[0]
+    viewed = await _decide(url, ada, {"id": ident, "decision": "view"})
+    _same("the arguments that ada sees", viewed.get("arguments"), REFUND)
+    approval = {"id": ident, "decision": "approve", "arguments": viewed.get("arguments")}
+    _same("the decision", (await _decide(url, ada, approval)).get("status"), "approved")
+    done = await _call(edda, "refundOrder", REFUND)
+    _same("the outcome", (done.code, done.is_error), (None, False))
+
+
+async def _decide(url: str, token: str, sent: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Post to the action by which people decide, and print what came of it."""
+    import httpx2
+
+    print(f"   ada: POST /api/decideConfirmation, decision {sent['decision']}")
+    headers = {"Authorization": f"Bearer {token}"}
+    async with httpx2.AsyncClient(headers=headers, timeout=30, trust_env=False) as http:
+        answer = await http.post(f"{url.removesuffix('/mcp')}/api/decideConfirmation", json=dict(sent))
+    found = cast("Mapping[str, Any]", answer.json())
+    print(f"   -> {found.get('status')}: {found.get('tool')} {json.dumps(found.get('arguments'))}")
+    return found
+
+
 _OUTCOMES: Final = [
     ("vera-agent", "publishPost", "hidden"),
     ("vera-agent", "noSuchTool", "hidden"),
@@ -150,11 +181,15 @@ _OUTCOMES: Final = [
     ("edda-agent", "publishPost", "policy-denied"),
     ("edda-agent", "publishPost", "policy-denied"),
     ("edda-agent", "publishPost", "ok"),
+    ("edda-agent", "refundOrder", "unconfirmed"),
+    ("ada", "decideConfirmation", "ok"),
+    ("ada", "decideConfirmation", "ok"),
+    ("edda-agent", "refundOrder", "ok"),
 ]
 
 
 async def _audit(tail: AuditTail) -> None:
-    _title("7. the audit lines of these calls, for the operator only")
+    _title("8. the audit lines of these calls, for the operator only")
     await _until(lambda: len(_calls(tail.lines)) >= len(_OUTCOMES))
     found = _calls(tail.lines)
     for line, _ in found:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 KEEP_SECONDS: Final = 300
 PAUSE_SECONDS: Final = 30
 RETRY_SECONDS: Final = 5  # after a fetch that failed
+FETCH_SECONDS: Final = 30.0  # then another one may begin: an answer that comes drop by drop never ends
 
 
 class KeysMissing(Exception):
@@ -60,7 +61,7 @@ class Keys:
         await asyncio.wait_for(asyncio.shield(fetching), self._timeout)
 
     async def _fetch(self) -> None:
-        told = await asyncio.to_thread(self._client.fetch_data)
+        told = await asyncio.wait_for(asyncio.to_thread(self._client.fetch_data), FETCH_SECONDS)
         self._keys, self._fetched = _usable(told), self._clock()
 
     def _done(self, fetching: asyncio.Task[None]) -> None:

@@ -34,7 +34,7 @@ def copied(desk: Desk) -> Path:
 
 
 def test_the_demos_policies_have_no_fault(desk: Desk) -> None:
-    assert desk.json("check") == {"faults": [], "warnings": [], "policies": 24}
+    assert desk.json("check") == {"faults": [], "warnings": [], "policies": 26}
 
 
 def test_every_fault_of_a_directory_has_its_place(desk: Desk, copied: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_write_that_fails_leaves_the_old_file_and_no_other(
 
 def test_every_policy_is_shown_as_text_with_its_place(desk: Desk) -> None:
     shown = desk.json("show")["policies"]
-    assert len(shown) == 24
+    assert len(shown) == 26
     assert {each["gate"] for each in shown} == {"visibility", "scope", "policy"}
     for each in shown:
         parsed = cedar_text.parse(each["text"], "shown")

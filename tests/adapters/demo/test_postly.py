@@ -24,7 +24,7 @@ from nonsuch.adapters.demo.postly.queries import export
 from nonsuch.adapters.demo.postly.tokens import CALLERS, issue
 from nonsuch.adapters.edge.embedded import embedded_postgres
 from nonsuch.adapters.edge.run import RunningSync
-from nonsuch.kernel.model import Failed, Ok, Outcome, PolicyDenied
+from nonsuch.kernel.model import Failed, Ok, Outcome, PolicyDenied, Unconfirmed
 from nonsuch.kernel.strict_json import Json
 
 DEMO = [sys.executable, "-m", "nonsuch.adapters.demo.postly"]
@@ -68,6 +68,15 @@ def agent_of(person: str) -> Agent:
 
 
 def call(running: RunningSync, person: str, tool: str, arguments: dict[str, Json]) -> Outcome:
+    """Call as a person's agent; what waits for a person is approved and called again."""
+    outcome = running.invoke(agent_of(person), tool, arguments)
+    if not isinstance(outcome, Unconfirmed):
+        return outcome
+    by = next(
+        each.human for each in CALLERS if each.person == ("greta" if person in ("gil", "greta") else "ada")
+    )
+    approval: dict[str, Json] = {"id": outcome.ident, "decision": "approve", "arguments": arguments}
+    assert isinstance(running.invoke(by, "decideConfirmation", approval, "http"), Ok)
     return running.invoke(agent_of(person), tool, arguments)
 
 
@@ -89,6 +98,8 @@ def test_the_tour_shows_the_three_outcomes_and_ends_well(tour: subprocess.Comple
         "   -> isError X_FORBIDDEN: the post is published already",
         "   -> fix: choose a draft: call listPosts with status `draft`",
         "   post-2 in the database: draft",
+        "   -> approved: refundOrder null",
+        '   -> pending: refundOrder {"orderId": "order-2", "amountMinor": 1}',
     ):
         assert line in tour.stdout.splitlines()
     assert (
@@ -107,6 +118,10 @@ def test_the_tour_shows_the_three_outcomes_and_ends_well(tour: subprocess.Comple
         "policy-denied",
         "policy-denied",
         "policy-denied",
+        "ok",
+        "unconfirmed",
+        "ok",
+        "ok",
         "ok",
     ]
 
@@ -276,10 +291,13 @@ def test_a_token_resolves_to_its_caller_and_nothing_else_does() -> None:
     tokens = issue()
     for each in CALLERS:
         assert tokens.resolve(tokens.by_person[each.person]) == each.agent
+    for person, token in tokens.of_people.items():
+        assert tokens.resolve(token) == next(each.human for each in CALLERS if each.person == person)
     for wrong in ("", "postly_", tokens.by_person["vera"][:-1], "\ud800", issue().by_person["vera"]):
         assert tokens.resolve(wrong) is None
 
 
 def test_tokens_do_not_show_in_a_log() -> None:
     tokens = issue()
-    assert not any(token in repr(tokens) for token in tokens.by_person.values())
+    issued = (*tokens.by_person.values(), *tokens.of_people.values())
+    assert not any(token in repr(tokens) for token in issued)

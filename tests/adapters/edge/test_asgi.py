@@ -162,7 +162,7 @@ def test_a_root_path_is_taken_off_once_and_whole(root: str, path: str, status: i
 def test_the_head_of_a_scope() -> None:
     headers = [(b"X-One", b"a"), (b"x-one", b"b"), (b"Y", b"\xe9")]
     scope = {"method": "GET", "path": "/m/p", "root_path": "/m", "headers": headers, "client": ("::1", 9)}
-    assert head_of(scope) == Head("GET", "/p", {"x-one": "a, b", "y": "é"}, "::1")
+    assert head_of(scope) == Head("GET", "/p", {"x-one": "a, b", "y": "é"}, "::1", prefix="/m")
     assert head_of({"method": "GET", "path": "/p", "headers": [], "client": None}) == Head(
         "GET", "/p", {}, None
     )

@@ -20,6 +20,7 @@ from starlette.testclient import TestClient
 
 from nonsuch import (
     Agent,
+    Allowed,
     App,
     BootError,
     Human,
@@ -33,7 +34,7 @@ from nonsuch import (
     guard,
 )
 from nonsuch.adapters.wire import Reply
-from nonsuch.kernel.audit import Event, ToolCall
+from nonsuch.kernel.audit import AuthRefused, Event, ToolCall
 
 from ...kernel.trial import boot, folder, unchecked
 
@@ -151,8 +152,7 @@ def test_a_guard_refuses_as_the_apps_own_path_does(desk: Desk, name: str, who: s
     heard = [each for each in desk.events if isinstance(each, ToolCall)]
     desk.events.clear()
     assert guard(desk.app, name).check(CALLERS[who], POSTS.get(post)) == theirs
-    if theirs is None or theirs.status != 404:  # hidden: a path is audited by its path
-        assert desk.events == heard
+    assert desk.events == heard
     assert len(desk.events) == 1
 
 
@@ -198,11 +198,12 @@ def test_who_is_nobody_is_asked_to_say_who_they_are(desk: Desk, who: Any) -> Non
     assert reply is not None
     assert (reply.status, json.loads(reply.body)["code"]) == (401, "X_UNAUTHENTICATED")
     assert dict(reply.headers)["www-authenticate"].startswith("Bearer ")
+    assert desk.events == [AuthRefused("no-token", 401, None, "")]
 
 
 def test_require_raises_what_check_returns(desk: Desk) -> None:
     guarded = guard(desk.app, "publish")
-    guarded.require(CALLERS["ed"], POSTS["mine"])
+    assert guarded.require(CALLERS["ed"], POSTS["mine"]) == Allowed(CALLERS["ed"], POSTS["mine"])
     with pytest.raises(Refused) as refused:
         guarded.require(CALLERS["ed"], POSTS["theirs"])
     assert refused.value.reply == guarded.check(CALLERS["ed"], POSTS["theirs"])
@@ -256,6 +257,61 @@ def test_a_view_does_not_run_for_anybody_else(desk: Desk) -> None:
             plain(name, post)
         with pytest.raises(Refused):
             asyncio.run(later(name, post))
+
+
+def test_nothing_is_loaded_for_who_may_not_act_at_all(desk: Desk) -> None:
+    """Hidden, out of scope, nobody: nothing else is asked for, and one line is said."""
+    asked: list[str] = []
+
+    def who(name: str) -> Principal | None:
+        return CALLERS.get(name)
+
+    def noted(name: str) -> Post:
+        asked.append(name)
+        return POSTS["mine"]
+
+    @guard(desk.app, "post:publish", principal=who, resource=noted, arguments=noted)
+    def publish(name: str) -> None: ...
+
+    for name, status in (("scopeless", 403), ("nobody", 404), ("stranger", 401)):
+        desk.events.clear()
+        with pytest.raises(Refused) as refused:
+            publish(name)
+        assert (refused.value.reply.status, asked, len(desk.events)) == (status, [], 1)
+
+
+def test_a_view_that_asks_for_it_is_given_what_was_judged(desk: Desk) -> None:
+    @guard(desk.app, "post:publish", principal=lambda: CALLERS["ed"], resource=lambda: POSTS["mine"])
+    def plain(*, allowed: Allowed) -> Allowed:
+        return allowed
+
+    @guard(desk.app, "post:publish", principal=lambda: CALLERS["ed"], resource=lambda: POSTS["mine"])
+    async def later(*, allowed: Allowed) -> Allowed:
+        return allowed
+
+    call: Any = plain
+    wait: Any = later
+    assert call() == asyncio.run(wait()) == Allowed(CALLERS["ed"], POSTS["mine"])
+    spoofed = Allowed(CALLERS["ed"], POSTS["theirs"])
+    with pytest.raises(TypeError):
+        call(allowed=spoofed)
+    waiting = wait(allowed=spoofed)
+    with pytest.raises(TypeError):
+        asyncio.run(waiting)
+
+
+@pytest.mark.parametrize("asked", ["principal", "resource", "arguments"])
+def test_a_plain_view_cannot_wait(desk: Desk, asked: str) -> None:
+    """What it would be given is no resource but a coroutine: told when the view is declared."""
+
+    async def waits() -> None: ...
+
+    def view() -> None: ...
+
+    late: dict[str, Any] = {asked: waits}
+    with pytest.raises(BootError) as refused:
+        guard(desk.app, "post:publish", **late)(view)
+    assert [each.code for each in refused.value.faults] == ["X_DECLARATION_INVALID"]
 
 
 def test_a_framework_that_wants_a_value_gets_one(desk: Desk) -> None:

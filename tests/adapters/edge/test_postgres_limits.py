@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
+import time
 from collections.abc import Awaitable, Callable, Generator
 from itertools import count
 from pathlib import Path
@@ -216,6 +217,75 @@ def test_a_pool_of_the_apps_own_is_used_and_left_open(address: str) -> None:
                 return verdict.passes, await (await connection.execute("select 1")).fetchone()
 
     assert asyncio.run(scene()) == (True, (1,))
+
+
+def test_a_pool_whose_connections_do_not_autocommit_counts_all_the_same(address: str) -> None:
+    """Or what it counted would be rolled back with each connection that is given back."""
+    table = fresh_table(address)
+
+    async def scene() -> list[bool]:
+        async with AsyncConnectionPool[Any](address, open=False, min_size=1, max_size=2) as pool:
+            store = postgres_rate_limit_store(pool, table, connections=2)
+            seen = [(await store.take("k", RATE, 1)).passes for _ in range(12)]
+            await store.close()
+            return seen
+
+    assert asyncio.run(scene()) == [True] * 10 + [False] * 2
+    assert len(sql(address, f"select 1 from {table}")) == 1  # noqa: S608  (a table of ours)
+
+
+def test_who_waits_in_vain_is_told_in_time_and_leaves_nothing_behind(address: str) -> None:
+    """More callers than connections, a table that nobody may touch, and then it may be touched again."""
+    table = fresh_table(address)
+
+    async def using(store: PostgresRateStore) -> tuple[list[object], float, Verdict]:
+        assert (await store.take("k", RATE, 1)).passes
+        with psycopg.connect(address) as blocker:
+            blocker.execute(f"lock table {table} in access exclusive mode".encode())
+            began = time.monotonic()
+            callers = (store.take("k", RATE, 1) for _ in range(40))
+            told = await asyncio.gather(*callers, return_exceptions=True)
+            lasted = time.monotonic() - began
+            blocker.rollback()
+        while True:
+            try:
+                return [*told], lasted, await store.take("other", RATE, 1)
+            except TimeoutError:
+                await asyncio.sleep(0.05)
+
+    store = postgres_rate_limit_store(address, table, connections=2, timeout_seconds=0.3)
+    told, lasted, after = use(store, using)
+    assert {type(each) for each in told} == {TimeoutError}
+    assert (lasted < 1.5, after.passes) == (True, True)
+    assert not vars(store)["_queue"]
+
+
+def test_a_caller_who_leaves_takes_nobody_along(address: str) -> None:
+    table = fresh_table(address)
+
+    async def using(store: PostgresRateStore) -> list[bool]:
+        tasks = [asyncio.create_task(store.take("k", RATE, 1)) for _ in range(6)]
+        await asyncio.sleep(0)
+        for each in tasks[::2]:
+            each.cancel()
+        done = await asyncio.gather(*tasks, return_exceptions=True)
+        assert [isinstance(each, asyncio.CancelledError) for each in done] == [True, False] * 3
+        return [(await store.take("k", RATE, 1)).passes for _ in range(12)]
+
+    passed = use(postgres_rate_limit_store(address, table, connections=1, timeout_seconds=5), using)
+    assert 4 <= passed.count(True) <= 7  # what was begun for those who left may be counted, and no more
+
+
+def test_a_server_that_is_gone_without_a_word_is_found_out(address: str) -> None:
+    seen = list[dict[str, str]]()
+
+    async def using(store: PostgresRateStore) -> None:
+        await store.take("k", RATE, 1)
+        async with vars(store)["_pool"].connection() as connection:
+            seen.append(connection.info.get_parameters())
+
+    use(postgres_rate_limit_store(address, fresh_table(address)), using)
+    assert seen[0]["tcp_user_timeout"] == "10000"
 
 
 def nothing() -> str:

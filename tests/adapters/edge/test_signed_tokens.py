@@ -13,8 +13,10 @@ from typing import Any, TypeVar
 import pytest
 
 from nonsuch import Agent, Human, Principal, SignedTokens
+from nonsuch.adapters.edge.tokens import keys
 from nonsuch.adapters.edge.tokens.claims import Claims, agent_of
 from nonsuch.adapters.edge.tokens.keys import KeysMissing
+from nonsuch.kernel.model import owner_key
 
 from . import issuer as made
 from .issuer import (
@@ -104,6 +106,18 @@ def test_a_token_of_the_issuers_for_us_is_its_client(issuer: Issuer, more: dict[
     assert who(issuer, signed(claims(**more))) == [ROBOT]
 
 
+def test_two_people_who_use_one_client_are_two_callers(issuer: Issuer) -> None:
+    """Or one would be answered by a retry what the other asked, and spend the other's allowance."""
+    tokens = [signed(claims(sub=sub, org="acme")) for sub in ("ann", "bob", "robot", "")]
+    found = who(issuer, *tokens)
+    scopes = {"posts:read", "posts:write"}
+    people = [Human(name, roles={"editor"}, org="acme") for name in ("ann", "bob")]
+    alone = Agent("robot", roles={"editor"}, scopes=scopes, org="acme")
+    assert found == [*(each.delegate("robot", scopes=scopes) for each in people), alone, alone]
+    keys = {owner_key("server", each) for each in found if each is not None}
+    assert len(keys) == 3
+
+
 @pytest.mark.parametrize(("key", "alg"), [(RSA, "RS256"), (RSA, "PS512"), (EC, "ES256"), (ED, "EdDSA")])
 def test_every_kind_of_key_is_taken(issuer: Issuer, key: Any, alg: str) -> None:
     issuer.keys = [published(OTHER_RSA, "zero", "RS256"), published(key, "one", alg)]
@@ -154,6 +168,8 @@ CLAIMS: dict[str, dict[str, Any]] = {
     "nobody": {"client_id": ...},
     "a client that is none": {"client_id": 7},
     "an empty client": {"client_id": "", "sub": ""},
+    "a subject that is none": {"sub": 7},
+    "a subject that no policy could be asked about": {"sub": "a\nb"},
     "a client that no policy could be asked about": {"client_id": "a\nb"},
     "scopes that are none": {"scope": 7},
     "scopes that are some": {"scope": ..., "scp": ["a", 7]},
@@ -467,6 +483,28 @@ def test_an_issuer_that_drips_is_not_waited_for(issuer: Issuer) -> None:
     asyncio.run(scene())
 
 
+def test_an_issuer_that_drips_for_ever_is_asked_again(
+    issuer: Issuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keys, "FETCH_SECONDS", 0.3)
+    clock = Clock()
+    held = resolver(issuer, clock=clock, timeout_seconds=0.1)
+
+    async def scene() -> Principal | None:
+        issuer.mode = "dripping"
+        with pytest.raises(TimeoutError):
+            await held(signed(claims()))
+        await asyncio.sleep(0.4)
+        issuer.mode = "well"
+        clock.now += 5
+        try:
+            return await held(signed(claims()))
+        finally:
+            issuer.released.set()
+
+    assert asyncio.run(scene()) == ROBOT
+
+
 def test_an_issuer_that_stops_and_comes_back(issuer: Issuer) -> None:
     clock = Clock()
     held, tokens = resolver(issuer, clock=clock), [signed(claims(jti=str(number))) for number in range(4)]
@@ -520,6 +558,6 @@ def test_a_resolver_shows_no_token(issuer: Issuer) -> None:
 
 
 def test_claims_are_read_as_they_are_documented() -> None:
-    assert agent_of({"client_id": "a", "sub": "b"}) == Agent("a")
+    assert agent_of({"client_id": "a", "sub": "b"}) == Human("b").delegate("a")
     assert agent_of({"sub": "b", "org": "acme", "roles": ["r"]}) == Agent("b", roles={"r"}, org="acme")
     assert agent_of({}) is None

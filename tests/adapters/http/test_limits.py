@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from nonsuch import Limits, Rate
+from nonsuch import Limits, Rate, SessionFacts
 from nonsuch.kernel.audit import ToolCall
 
 from ..mcp.counted import MANY, Counted, Told
@@ -105,3 +105,29 @@ def test_each_refusal_is_one_event() -> None:
 def test_without_limits_nothing_is_counted() -> None:
     desk = Counted(None)
     assert {ask(desk, "/api/nothing").status for _ in range(200)} == {404}
+
+
+# Sessions: what fails, and what only asks
+
+
+def visits(count: int, *headers: tuple[str, str]) -> list[int]:
+    """Ask without a token as often as that, then with a good one."""
+
+    def nobody(_facts: SessionFacts) -> None:
+        return None
+
+    given = {"resolve_principal": nobody, "principal_headers": ["X-User"], "session_cookie": "sid"}
+    desk = Counted(Limits(MANY, MANY, Rate(3)), settings=given)
+    sent = [("host", "127.0.0.1"), ("content-type", "application/json"), *headers]
+    seen = [desk.send(sent, b"{}", "/api/lookup").status for _ in range(count)]
+    return [*seen, ask(desk, "/api/lookup").status]
+
+
+@pytest.mark.parametrize("shown", [("cookie", "sid=guess"), ("cookie", "a=b; sid="), ("x-user", "guess")])
+def test_a_session_that_is_nobodys_is_a_failure(shown: tuple[str, str]) -> None:
+    assert visits(4, shown) == [401, 401, 401, 429, 429]
+
+
+@pytest.mark.parametrize("shown", [[], [("cookie", "theme=dark; session=x")], [("x-other", "guess")]])
+def test_the_page_of_a_visitor_who_never_signed_in_keeps_nobody_out(shown: list[tuple[str, str]]) -> None:
+    assert visits(20, *shown) == [401] * 20 + [200]

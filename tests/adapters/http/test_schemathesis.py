@@ -1,11 +1,13 @@
 """The demo under a real server, as its own OpenAPI documents describe it: every check of schemathesis.
 
 By three callers who see different actions. The tool is the oracle; it reads the document that each is served.
+`make review` lets it make more cases, and others every time.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -19,10 +21,16 @@ import pytest
 
 from ...conformance.environment import ROOT, python_of
 
-SECONDS: Final = 120
-EXAMPLES: Final = 12
+LONG: Final = os.environ.get("NONSUCH_PROFILE") == "review"
+SECONDS: Final = 1_800 if LONG else 120
+EXAMPLES: Final = 400 if LONG else 12  # of each operation, in each phase
+# What the tool warns of: an agent decides nothing that a person is asked; and ids drawn at random are nobody's,
+# which is answered as somebody else's are.
+OF_PEOPLE: Final = frozenset({"POST /api/decideConfirmation"})
+OF_IDS: Final = frozenset({"POST /api/orders/refund", "POST /api/payouts/preview", "POST /api/posts/publish"})
+SAME_EACH_TIME: Final = () if LONG else ("--generation-deterministic",)
 # Who calls, how many operations they see, and how many cases the tool must at least have made of them.
-CALLERS: Final = {"vera": (4, 150), "edda": (8, 300), "stan": (10, 350)}
+CALLERS: Final = {"vera": (5, 150), "edda": (9, 300), "stan": (11, 350)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +63,8 @@ def test_every_answer_is_one_that_the_document_tells(served: Served, who: str, t
     assert generated is not None, done.stdout
     assert generated[1] == generated[2]
     assert int(generated[1]) >= cases
-    assert "WARNINGS" not in done.stdout
+    warned = re.findall(r"^  - ([A-Z]+ /api/\S+)$", done.stdout, re.MULTILINE)
+    assert set(warned) <= (OF_PEOPLE | OF_IDS if LONG else OF_PEOPLE), done.stdout
 
 
 def test_a_document_that_promises_something_else_is_found_out(served: Served, tmp_path: Path) -> None:
@@ -74,10 +83,10 @@ def bearer(served: Served, who: str) -> str:
 
 
 def run(served: Served, who: str, folder: Path, at: str = "", *more: str) -> subprocess.CompletedProcess[str]:
-    """Run the tool with every check as one caller, the same cases each time."""
+    """Run the tool with every check as one caller."""
     tool = python_of("openapi").with_name("schemathesis")
     given = ["--header", f"Authorization: {bearer(served, who)}", "--max-examples", str(EXAMPLES)]
-    fixed = ["--checks", "all", "--generation-deterministic", "--continue-on-failure", "--no-color"]
+    fixed = ["--checks", "all", *SAME_EACH_TIME, "--continue-on-failure", "--no-color"]
     return subprocess.run(
         [str(tool), "run", at or f"{served.url}/api/openapi.json", *given, *fixed, *more],
         cwd=folder,

@@ -8,6 +8,8 @@ from dataclasses import FrozenInstanceError
 from typing import Any, cast
 
 import pytest
+from starlette.middleware.cors import CORSMiddleware
+from starlette.testclient import TestClient
 
 from nonsuch import Agent, BootError, Human, SessionFacts, asgi
 from nonsuch.adapters.http.invoke import key_of
@@ -184,6 +186,28 @@ def test_a_page_of_another_site_changes_nothing() -> None:
         assert ask("POST", "items/sell", {"id": "1"}, None, APP, dict(plain)).status in (403, 415)
 
 
+EMBEDDED: list[tuple[dict[str, str], str | int]] = [
+    ({"sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors", "sec-fetch-dest": "script"}, 401),
+    ({"sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors", "sec-fetch-dest": "image"}, 401),
+    ({"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "iframe"}, 401),
+    ({"sec-fetch-site": "cross-site"}, 401),
+    (
+        {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"},
+        "human ann",
+    ),
+    ({"sec-fetch-site": "cross-site", "origin": "http://localhost:3000"}, "human ann"),
+    ({"sec-fetch-site": "same-origin", "sec-fetch-mode": "cors"}, "human ann"),
+    ({"sec-fetch-site": "none", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}, "human ann"),
+]
+
+
+@pytest.mark.parametrize(("sent", "found"), EMBEDDED, ids=str)
+def test_what_a_page_of_another_site_embeds_is_nobodys(sent: dict[str, str], found: str | int) -> None:
+    """Or whether it loads would tell that page what the person may do, and spend the person's allowance."""
+    assert who({"cookie": "session=ann", **sent}) == found
+    assert who(sent, "seller") == "agent sam"  # a page cannot send a token there
+
+
 # the key
 
 
@@ -234,3 +258,27 @@ def test_cookies_in_several_lines_are_the_cookies_of_one_request() -> None:
     assert in_process(app, Request("GET", "/api/items", headers)).status == 200
     twice = (*headers, ("cookie", "session=bob"))
     assert in_process(app, Request("GET", "/api/items", twice)).status == 401
+
+
+def test_the_hosts_cors_lets_the_pages_read_that_the_door_admits() -> None:
+    """Preflights carry no cookie: the host answers them, in front."""
+    page, evil = "https://app.example", "https://evil.example"
+    app = counter(resolve_principal=session, allowed_origins=[page])
+    site = CORSMiddleware(asgi(app), allow_origins=[page], allow_methods=["POST"], allow_credentials=True)
+    client = TestClient(site, "http://localhost", cookies={"session": "ann"})
+    asked = {"access-control-request-method": "POST", "access-control-request-headers": "content-type"}
+    assert client.options("/api/items/sell", headers={"origin": page, **asked}).status_code == 200
+    answer = client.post("/api/items/sell", json={"id": "1"}, headers={"origin": page})
+    assert (answer.status_code, answer.headers["access-control-allow-origin"]) == (200, page)
+    assert client.options("/api/items/sell", headers={"origin": evil, **asked}).status_code == 400
+    answer = client.post("/api/items/sell", json={"id": "1"}, headers={"origin": evil})
+    assert (answer.status_code, answer.headers.get("access-control-allow-origin")) == (403, None)
+
+
+@pytest.mark.parametrize("path", ["/api/items", "/api/items/sell", "/api/none"])
+def test_a_preflight_is_not_ours_to_answer(path: str) -> None:
+    """Without the host's middleware no page of another origin reads anything, and none learns a path."""
+    asked = {"origin": "http://localhost:3000", "access-control-request-method": "POST"}
+    answer = TestClient(asgi(APP), "http://localhost").options(path, headers=asked)
+    assert answer.status_code == 401
+    assert not [name for name in answer.headers if name.startswith("access-control")]

@@ -17,6 +17,7 @@ from nonsuch.kernel.model import (
     PolicyDenied,
     PolicyError,
     ScopeDenied,
+    Unconfirmed,
     Unfit,
 )
 
@@ -43,6 +44,8 @@ def test_a_status_is_a_refusal() -> None:
         (PolicyDenied("X_APP", "", "", ""), 403),
         (PolicyError(()), 403),
         (Unfit("x"), 500),
+        (Unconfirmed("X_MCP_CONFIRMATION_PENDING", "", "", "", ""), 409),
+        (Unconfirmed("X_MCP_CONFIRMATION_REJECTED", "", "", "", ""), 403),
         (Failed("X_NOT_FOUND", "", "", ""), 404),
         (Failed("X_APP", "", "", ""), 409),
         (Failed("X_INTERNAL", "", "", ""), 500),
@@ -58,4 +61,4 @@ def test_an_outcome_has_its_status(outcome: Outcome, status: int) -> None:
 
 
 def test_no_outcome_was_left_out_here() -> None:
-    assert len(get_args(Outcome)) == 10
+    assert len(get_args(Outcome)) == 11

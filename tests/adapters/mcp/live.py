@@ -129,6 +129,7 @@ class Stream:
     _heard: asyncio.Event = field(default_factory=asyncio.Event)
     read: int = 0
     _sent: bool = False
+    hung_up: bool = False
 
     async def receive(self) -> Json:
         """What the server hears: the body, and at last that the client is gone."""
@@ -139,7 +140,9 @@ class Stream:
         return {"type": "http.disconnect"}
 
     async def send(self, message: MutableMapping[str, Any]) -> None:
-        """What the server says."""
+        """What the server says; a server may say by raising that its client is gone (ASGI 2.4)."""
+        if self.hung_up:
+            raise ConnectionResetError
         if message["type"] == "http.response.start":
             self.status = message["status"]
             self.headers = {name.decode(): value.decode() for name, value in message["headers"]}

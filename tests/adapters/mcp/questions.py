@@ -137,7 +137,7 @@ BAD: tuple[tuple[str, object], ...] = (
 EVERYTHING: Json = {"elicitation": {"form": {}, "url": {}}, "sampling": {}, "roots": {}}
 
 
-def asker(*keys: str, state: Any = None) -> tuple[App, list[Any]]:
+def asker(*keys: str, state: Any = None, **given: Any) -> tuple[App, list[Any]]:
     """An app that asks, and what its handler was given: the state it found, and the answers."""
     heard: list[Any] = []
 
@@ -147,7 +147,7 @@ def asker(*keys: str, state: Any = None) -> tuple[App, list[Any]]:
         return "done"
 
     handle.__annotations__ = {"ctx": Context[None], "return": str}
-    return stage(handle), heard
+    return stage(handle, **given), heard
 
 
 def call(revision: str = MODERN, caller: str = "t", capabilities: Json | None = None, **more: Any) -> Any:

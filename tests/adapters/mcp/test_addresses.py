@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import pytest
 
 from nonsuch import Limits, Rate, Registry, RequestFacts, define_app_mcp
+from nonsuch.adapters.wire import bearer
 from nonsuch.kernel.audit import AuthRefused
 
 from .counted import CALLERS, MANY, Counted, Told
@@ -37,13 +39,66 @@ def statuses(desk: Counted, callers: Sequence[str | None], address: str | None =
     return [ask(desk, caller, address).status for caller in callers]
 
 
-@pytest.mark.parametrize("bad", ["unknown", "", None])
-def test_an_address_that_failed_too_often_is_stopped_before_its_token_is_read(bad: str | None) -> None:
+@pytest.mark.parametrize("bad", ["unknown", "", "a, b", "x" * 16_385, "\u00fc"])
+def test_an_address_that_failed_too_often_is_stopped_before_its_token_is_read(bad: str) -> None:
     desk = Counted(THREE)
     assert statuses(desk, [bad] * 3) == [401] * 3
     desk.resolved.clear()
-    assert statuses(desk, [bad, "t", "another guess", "t"]) == [429] * 4
+    assert statuses(desk, [bad, "t", "another guess", "t", None]) == [429] * 5
     assert post(desk, "t").status == 429
+    assert desk.resolved == []
+
+
+def test_who_asks_without_a_token_keeps_nobody_out() -> None:
+    """Clients ask so first, to find out where tokens come from: an office of them must not lock itself out."""
+    desk = Counted(THREE)
+    assert statuses(desk, [None] * 20) == [401] * 20
+    assert statuses(desk, ["t", "unknown", None, "unknown", None, "t"]) == [200, 401, 401, 401, 401, 200]
+    assert statuses(desk, ["unknown", None, "t"]) == [401, 429, 429]
+
+
+TOKENS: Final[dict[str, tuple[str, str | None]]] = {
+    "as usual": ("Bearer t", "t"),
+    "another case": ("bEARER t", "t"),
+    "more spaces": ("Bearer   t  ", "t"),
+    "every sign of a token": ("Bearer aZ09-._~+/=", "aZ09-._~+/="),
+    "signs of others' tokens": ('Bearer 1|a:b{"}', '1|a:b{"}'),
+    "the longest": ("Bearer " + "x" * 16_384, "x" * 16_384),
+    "one longer": ("Bearer " + "x" * 16_385, None),
+    "a tab between": ("Bearer\tt", None),
+    "no space": ("Bearert", None),
+    "no token": ("Bearer ", None),
+    "nothing": ("", None),
+    "a token alone": ("t", None),
+    "two words": ("Bearer t t", None),
+    "two headers": ("Bearer t, Bearer t", None),
+    "two headers, one of nothing": ("Bearer t, ", None),
+    "a list": ("Bearer t,t", None),
+    "another scheme": ("Basic t", None),
+    "a longer scheme": ("Bearers t", None),
+    "a scheme of other letters": ("\u0412earer t", None),
+    "quoted": ('"Bearer t"', None),
+    "not ASCII": ("Bearer \u00fc", None),
+    "no character that is seen": ("Bearer \x7f", None),
+    "a line": ("Bearer t\n", None),
+    "no line of ours": ("Bearer t\x85", None),
+    "a space of others": ("Bearer\u00a0t", None),
+}
+
+
+@pytest.mark.parametrize("case", TOKENS)
+def test_what_can_be_no_token_reaches_no_resolver(case: str) -> None:
+    """A resolver that compares text in constant time raises on what is not ASCII."""
+    header, token = TOKENS[case]
+    assert bearer(header) == token
+
+
+@pytest.mark.parametrize("second", ["Bearer t", "Bearer unknown", "Basic x", ""])
+@pytest.mark.parametrize("place", [0, 1])
+def test_two_authorization_headers_are_no_token(second: str, place: int) -> None:
+    desk, (headers, body) = Counted(THREE), request(MODERN, "tools/list")
+    headers.insert(place * len(headers), ("authorization", second))
+    assert desk.send(headers, body).status == 401
     assert desk.resolved == []
 
 
@@ -151,10 +206,17 @@ def test_a_stopped_address_is_told_when_to_come_again_and_nothing_else(revision:
 
 def test_every_refusal_is_one_event_without_a_token() -> None:
     desk = Counted(THREE)
-    statuses(desk, [None, "s3cret-guess", "person", "t"])
+    statuses(desk, [None, "s3cret-guess", "person", "s3cret, s3cret", "t"])
     assert desk.events == [
         AuthRefused("no-token", 401, HERE, "/mcp"),
         AuthRefused("unknown-token", 401, HERE, "/mcp"),
         AuthRefused("not-an-agent", 403, HERE, "/mcp"),
+        AuthRefused("no-token", 401, HERE, "/mcp"),
         AuthRefused("address-limited", 429, HERE, "/mcp"),
     ]
+
+
+def test_an_event_is_no_longer_than_it_must_be_whatever_nobody_asked_for() -> None:
+    desk = Counted(THREE)
+    assert desk.send([("host", "127.0.0.1")], b"", f"/api/{'x' * 60_000}", address=HERE).status == 401
+    assert desk.events == [AuthRefused("no-token", 401, HERE, f"/api/{'x' * 507}")]

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from nonsuch import Agent, App, Human, Principal, prompt, resource, tool
 from nonsuch.adapters.edge import run
-from nonsuch.adapters.mcp.listen import MAX_URIS
+from nonsuch.adapters.mcp.endpoint import MAX_URIS
 
 from .live import LEGACY, MODERN, Json, Live, Stream, play, request
 from .stage import CALLERS, ROLES, stage
@@ -181,7 +181,8 @@ def test_a_client_that_leaves_ends_its_stream_and_no_other() -> None:
 def test_the_older_revisions_have_no_such_method(revision: str) -> None:
     async def scene() -> None:
         (told,) = await Board().live.ask(request(revision, "subscriptions/listen", notifications=ALL))
-        assert told["error"] == {"code": -32601, "message": "method not found"}
+        assert (told["error"]["code"], told["error"]["message"]) == (-32601, "method not found")
+        assert told["error"]["data"]["fix"] == f"call a method that revision {revision} has"
 
     play(scene())
 

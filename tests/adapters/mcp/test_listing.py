@@ -110,6 +110,7 @@ HINTS: tuple[tuple[str, dict[str, Any], dict[str, bool | str], dict[str, bool | 
         },
     ),
     ("query", {}, {"readOnlyHint": False}, {"readOnlyHint": False}),
+    ("action", {}, {"readOnlyHint": True}, {"readOnlyHint": True}),
 )
 
 
@@ -125,11 +126,20 @@ def test_hints_are_derived_and_overridden_key_by_key(
         assert [each["annotations"] for each in tools(revision, app=app)] == [shown]
 
 
-@pytest.mark.parametrize("harmful", [True, False])
-def test_hints_of_a_written_tool(harmful: bool) -> None:
-    app = served(declared(nothing, destructive=harmful), "t")
-    assert tools(MODERN, app=app)[0]["annotations"] == {
-        "readOnlyHint": False,
-        "destructiveHint": harmful,
-        "idempotentHint": False,
-    }
+WRITTEN: tuple[tuple[bool, dict[str, bool | str], dict[str, bool | str]], ...] = (
+    (True, {}, {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": False}),
+    (False, {}, {"readOnlyHint": True}),
+    (
+        False,
+        {"readOnlyHint": False},
+        {"readOnlyHint": False, "destructiveHint": False, "idempotentHint": False},
+    ),
+)
+
+
+@pytest.mark.parametrize(("harmful", "over", "shown"), WRITTEN)
+def test_hints_of_a_written_tool(
+    harmful: bool, over: dict[str, bool | str], shown: dict[str, bool | str]
+) -> None:
+    app = served(declared(nothing, destructive=harmful, annotations=over), "t")
+    assert tools(MODERN, app=app)[0]["annotations"] == shown

@@ -448,7 +448,10 @@ def test_a_round_is_taken_up_where_it_began_and_nowhere_else() -> None:
         in_process(APP, asked_of_able("manage_resource", arguments=other, **again)),
         in_process(FLAT, asked_of_able("namePayout", arguments={}, **again)),
     ):
-        assert json.loads(elsewhere.body)["error"]["message"] == "invalid requestState"
+        assert (
+            json.loads(elsewhere.body)["error"]["data"]["fix"]
+            == "send the request again without `requestState`"
+        )
 
 
 # what is audited and metered

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import MutableMapping
 from typing import Any, Final
 
 import pytest
@@ -15,15 +17,18 @@ from nonsuch import (
     OAuth,
     Principal,
     Registry,
+    asgi,
     can,
     define_app_mcp,
     expose,
     grant,
     oauth,
     resource,
+    wsgi,
 )
 from nonsuch.adapters.mcp.oauth import secure
 
+from ..edge.environs import asked
 from .live import REVISIONS, request
 from .wire import Answer, Request, in_process
 
@@ -255,6 +260,122 @@ def test_the_resource_is_what_is_typed_and_its_document_where_clients_look(case:
     assert len(bodies) == 1
     assert json.loads(bodies.pop())["resource"] == (declared or f"http://localhost:8000{path}")
     assert challenge(ask(app, None))["resource_metadata"] == metadata
+
+
+# Under a prefix of another application
+
+INSIDE, ROOT = f"http://localhost:8000/agents{WELL_KNOWN}/mcp", f"https://api.example{WELL_KNOWN}"
+MOUNTED: Final[dict[str, tuple[str, str, str | None, str, str]]] = {
+    # mount, prefix, resource declared; resource, metadata
+    "undeclared": ("/mcp", "/agents", None, "http://localhost:8000/agents/mcp", INSIDE),
+    "at the prefix itself": (
+        "/",
+        "/agents/mcp",
+        None,
+        "http://localhost:8000/agents/mcp",
+        f"http://localhost:8000/agents/mcp{WELL_KNOWN}",
+    ),
+    "two prefixes": (
+        "/mcp",
+        "/a/b",
+        None,
+        "http://localhost:8000/a/b/mcp",
+        f"http://localhost:8000/a/b{WELL_KNOWN}/mcp",
+    ),
+    "of other letters": (
+        "/mcp",
+        '/\u00fc "',
+        None,
+        "http://localhost:8000/%C3%BC%20%22/mcp",
+        f"http://localhost:8000/%C3%BC%20%22{WELL_KNOWN}/mcp",
+    ),
+    "declared": (
+        "/mcp",
+        "/agents",
+        "https://api.example/agents/mcp",
+        "https://api.example/agents/mcp",
+        f"https://api.example/agents{WELL_KNOWN}/mcp",
+    ),
+    "declared, and rewritten in front": (
+        "/mcp",
+        "/agents",
+        "https://api.example/mcp",
+        "https://api.example/mcp",
+        f"{ROOT}/mcp",
+    ),
+}
+
+
+def mounted(app: App, prefix: str, path: str, method: str = "GET", door: str = "asgi") -> Answer:
+    """Ask an app that another application mounts under a prefix, without a token."""
+    if door == "wsgi":
+        return over_wsgi(app, prefix, path, method)
+    sent: list[MutableMapping[str, Any]] = []
+
+    async def receive() -> MutableMapping[str, Any]:
+        return {"type": "http.request"}
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        sent.append(message)
+
+    whole = path if door == "asgi of old" else f"{prefix}{path}"  # since 2023 a path has its prefix in it
+    scope = {"type": "http", "method": method, "path": whole, "root_path": prefix, "client": ("::1", 9)}
+    headers = [tuple(each.encode() for each in HOST)]
+    asyncio.run(asgi(app)({**scope, "headers": headers, "query_string": b""}, receive, send))
+    told = frozenset((name.decode(), value.decode()) for name, value in sent[0]["headers"])
+    return Answer(sent[0]["status"], told, sent[1]["body"])
+
+
+def over_wsgi(app: App, prefix: str, path: str, method: str) -> Answer:
+    door = wsgi(app)
+    try:
+        script = prefix.encode().decode("latin-1")
+        told = asked(door, method, path, [HOST], script=script)
+    finally:
+        door.close()
+    return Answer(told.status, frozenset(told.headers), told.body)
+
+
+@pytest.mark.parametrize("door", ["asgi", "asgi of old", "wsgi"])
+@pytest.mark.parametrize("case", MOUNTED)
+def test_under_a_prefix_a_challenge_points_to_where_the_document_is(case: str, door: str) -> None:
+    path, prefix, declared, told, metadata = MOUNTED[case]
+    app = boot(oauth([ISSUER], resource=declared), path=path)
+    refused = mounted(app, prefix, path, "POST", door)
+    assert refused.status == 401
+    assert challenge(refused)["resource_metadata"] == metadata
+    found = mounted(app, prefix, f"{WELL_KNOWN}{path}", "GET", door)
+    assert (found.status, json.loads(found.body)["resource"]) == (200, told)
+
+
+@pytest.mark.parametrize("door", ["asgi", "wsgi"])
+def test_mounted_a_second_time_the_document_is_at_the_root_of_the_host(door: str) -> None:
+    """Where clients look that read no challenge (RFC 9728 3.1)."""
+    app = boot(oauth([ISSUER], resource="https://api.example/agents/mcp"))
+    for path in ("/agents/mcp", "/agents/mcp/", "", "/"):
+        found = mounted(app, WELL_KNOWN, path, "GET", door)
+        assert (found.status, json.loads(found.body)["resource"]) == (200, "https://api.example/agents/mcp")
+    assert mounted(app, WELL_KNOWN, "/mcp", "POST", door).status == 405
+    assert mounted(app, WELL_KNOWN, "/agents", "GET", door).status == 401
+
+
+def test_without_a_resource_nobody_can_say_what_the_prefix_was() -> None:
+    assert mounted(boot(), WELL_KNOWN, "/agents/mcp").status == 401
+    assert mounted(boot(), "/evil", f"{WELL_KNOWN}/agents/mcp").status == 404
+
+
+def test_where_the_document_is_can_be_said() -> None:
+    url = "https://docs.example/oauth/posts"
+    app = boot(oauth([ISSUER], resource="https://api.example/mcp", metadata_url=url))
+    assert challenge(ask(app, None))["resource_metadata"] == url
+    assert challenge(ask(app, "none", "write"))["resource_metadata"] == url
+    assert challenge(mounted(app, "/agents", "/mcp", "POST"))["resource_metadata"] == url
+    assert faults(oauth([ISSUER], metadata_url="http://docs.example")) == [
+        (
+            "X_MCP_OAUTH_INVALID",
+            "the metadata URL `http://docs.example` is no https address without query and fragment",
+        )
+    ]
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ The oracle cuts a sorted list by hand.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Any
 
@@ -83,7 +84,10 @@ def refused(app: App, revision: str, method: str, cursor: object, caller: str = 
     """Whether a cursor is refused, with the one answer there is."""
     headers, body = request(revision, method, caller, cursor=cursor)
     answer = sans_io(app, Request("POST", "/mcp", tuple(headers), body))
-    whole = b'{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"invalid cursor"}}'
+    cause = "`cursor` is none that this list gave to this caller"
+    fix = "ask for the list from its beginning, without `cursor`"
+    error = {"code": -32602, "message": cause, "data": {"code": "X_MCP_PROTOCOL", "cause": cause, "fix": fix}}
+    whole = json.dumps({"jsonrpc": "2.0", "id": 1, "error": error}, separators=(",", ":")).encode()
     assert (answer.body == whole) is (b'"error"' in answer.body)
     assert answer.status == 200
     return answer.body == whole

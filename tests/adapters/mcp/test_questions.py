@@ -11,8 +11,7 @@ import json
 import pytest
 from mcp_types.methods import parse_server_request, validate_server_result
 
-from nonsuch import App, Context, ListRoots, Roots
-from nonsuch.adapters.edge import client
+from nonsuch import App, Context, ListRoots, Roots, StreamLimits
 from nonsuch.kernel.asks import Elicited, Given
 
 from .live import LEGACY, MODERN, REVISIONS, Json, Live, play, request, response
@@ -268,15 +267,13 @@ def test_an_answer_needs_a_caller(caller: str) -> None:
     play(scene())
 
 
-def test_a_caller_who_answers_nothing_keeps_nobody_else_from_asking(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "MAX_EACH", 2)
-    monkeypatch.setattr(client, "MAX_WAITING", 3)
-
+def test_a_caller_who_answers_nothing_keeps_nobody_else_from_asking() -> None:
     async def scene() -> None:
-        live = Live(asker("form")[0])
+        live = Live(asker("form", streams=StreamLimits(per_principal=2, in_all=3))[0])
         held = [(await questioned(live, LEGACY[1], caller), caller) for caller in ("t", "t", "other")]
         for caller in ("t", "other", "ann"):
-            assert silent(await live.ask(call(LEGACY[1], caller)))
+            (told,) = await live.ask(call(LEGACY[1], caller))
+            assert told["result"]["content"][0]["text"].startswith("X_MCP_STREAMS_FULL: ")
         for (stream, question), caller in held:
             await answered(live, response(LEGACY[1], question["id"], DECLINES, caller))
             await stream.rest()

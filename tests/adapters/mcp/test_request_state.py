@@ -28,7 +28,9 @@ async def taken(live: Live, state: object, caller: str = "t", **params: Any) -> 
     (told,) = await live.ask(call(caller=caller, requestState=state, **params))
     if "result" in told:
         return True
-    assert told["error"] == {"code": -32602, "message": "invalid requestState"}
+    cause = "`requestState` is none that this server gave for this very request within the last hour"
+    data = {"code": "X_MCP_PROTOCOL", "cause": cause, "fix": "send the request again without `requestState`"}
+    assert told["error"] == {"code": -32602, "message": cause, "data": data}
     return False
 
 

@@ -261,6 +261,17 @@ def test_progress_is_told_once() -> None:
     assert [each["progress"] for each in play(told_of([1, 1, 0, 2, 2]))] == [1, 2]
 
 
+@pytest.mark.parametrize("total", [10**400, -(10**400)], ids=["large", "small"])
+def test_whole_numbers_of_any_size_are_no_fault_of_a_handler(total: int) -> None:
+    """A total is often a number that the caller sent."""
+
+    async def scene() -> None:
+        (only,) = progress(await said(MODERN, [1, total], meta={"progressToken": 0}))
+        assert only["total"] == total
+
+    play(scene())
+
+
 async def told_of(steps: list[float]) -> list[Json]:
     return progress(await said(MODERN, *([each] for each in steps), meta={"progressToken": 0}))
 

@@ -6,6 +6,9 @@ import asyncio
 import json
 from typing import Any
 
+import pytest
+
+from nonsuch import Context, Text
 from nonsuch.kernel.audit import TaskAsked, ToolCall
 from nonsuch.kernel.codes import CODES
 from nonsuch.kernel.tasks import TaskLimits, fingerprint
@@ -69,6 +72,28 @@ def test_progress_is_the_status_message_and_log_messages_go_nowhere() -> None:
         assert "statusMessage" not in await desk.until(ident, "completed")
 
     run(doing)
+
+
+@pytest.mark.parametrize(
+    ("done", "total", "told"),
+    [(1, None, "1"), (0.25, 1, "0.25 of 1"), (2.5, 1e9, "2.5 of 1e+09"), (7, 10**400, "7 of 1" + "0" * 19)],
+)
+def test_progress_is_told_in_a_few_characters(done: float, total: float | None, told: str) -> None:
+    """Whatever numbers a handler has: a total is often one that the caller sent."""
+
+    class Says(Desk):
+        async def noting(self, ctx: Context[None]) -> Text:
+            await ctx.client.progress(done, total)
+            return await Desk.noting(self, Context(ctx.principal, None, None, ctx.now))
+
+    async def doing(desk: Desk) -> None:
+        ident = await desk.begin("noting")
+        await within(lambda: "noting" in desk.started)
+        assert (await desk.get(ident))["statusMessage"] == told
+        desk.release["noting"].set()
+        await desk.until(ident, "completed")
+
+    run(doing, Says())
 
 
 # Subscriptions

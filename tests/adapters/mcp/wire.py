@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 
 from nonsuch import App, Context, asgi
+from nonsuch.adapters.edge.run import Clock, utc_now
 from nonsuch.adapters.http import invoke as http
 from nonsuch.adapters.mcp import server as mcp
 from nonsuch.adapters.wire import STREAM_HEADERS, Head, Reply, cross_origin, event
@@ -22,7 +23,10 @@ from nonsuch.kernel.steps import (
 from nonsuch.kernel.steps import (
     Audit,
     Change,
+    ChangeTask,
     Deliver,
+    FindTask,
+    Listen,
     Load,
     Permit,
     Raised,
@@ -111,9 +115,11 @@ def _answered(step: Step, app: App, body: bytes, written: list[bytes]) -> StepAn
         case Write(message):
             written.append(message)
             return Returned(None)
+        case Listen():
+            return Returned(True)
         case Watch(0):
             return Returned(Change(1, frozenset()))
-        case Watch() | Deliver() | Audit():
+        case Watch() | Deliver() | Audit() | FindTask() | ChangeTask():  # there are no tasks
             return Returned(None)
         case _:
             raise AssertionError(f"nobody expected {step}")
@@ -129,7 +135,7 @@ def _ran(handler: Handler, given: object, context: Context[None]) -> StepAnswer:
 # ASGI
 
 
-def in_process(app: App, request: Request, chunk: int | None = None) -> Answer:
+def in_process(app: App, request: Request, chunk: int | None = None, clock: Clock = utc_now) -> Answer:
     """Ask the ASGI application; with `chunk` the body arrives in pieces of that many bytes."""
     sent: list[MutableMapping[str, Any]] = []
     pieces = iter(_pieces(request.body, chunk))
@@ -141,7 +147,7 @@ def in_process(app: App, request: Request, chunk: int | None = None) -> Answer:
     async def send(message: MutableMapping[str, Any]) -> None:
         sent.append(message)
 
-    asyncio.run(asgi(app)(_scope(request), receive, send))
+    asyncio.run(asgi(app, clock)(_scope(request), receive, send))
     start, *rest = sent
     return Answer(
         start["status"],

@@ -1,0 +1,251 @@
+"""``db.query`` over its layers: one query on one reserved connection, and which layers stood for it.
+
+Judges no text and decides nothing: what may be asked was decided before. What a layer must stop is stopped
+by the server; here it is asked to, and asked whether it does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ....kernel.sql_facts import SqlFacts
+from ..extras import require
+from .readonly_caps import (
+    MAX_COLUMNS,
+    PLAN,
+    Column,
+    Rows,
+    capped,
+    explaining,
+    rows_of,
+)
+from .readonly_pool import Sessions
+from .readonly_role import ROLE
+from .readonly_session import (
+    LEFT_CLEAN,
+    LOGIN,
+    ONE_STATEMENT,
+    READ_ONLY,
+    REVOKED,
+    SET,
+    SETTINGS,
+    STATEMENT_TIMEOUT,
+    TRANSACTION,
+    Session,
+    Unpinned,
+    Wanted,
+    opened,
+)
+from .readonly_settings import literal
+from .readonly_types import TypeNames
+from .readonly_wire import LinkLost, ServerError, Statement, Wire
+from .readonly_words import lost, of_server, unpinned
+from .refused import DatabaseRefused, one_line
+
+TEXT, CATALOGUE = "text", "catalogue"
+ROW_LIMIT, CELL_LIMIT, BYTE_LIMIT = "row-limit", "cell-limit", "byte-limit"
+GUARDS: Final = (
+    *(TEXT, CATALOGUE, LOGIN, SET, READ_ONLY, ONE_STATEMENT, REVOKED, SETTINGS, STATEMENT_TIMEOUT),
+    *(TRANSACTION, ROW_LIMIT, CELL_LIMIT, BYTE_LIMIT, LEFT_CLEAN),
+)
+SECONDS: Final = 5.0
+_SLACK: Final = 3.0  # seconds beyond the server's own limit, after which it counts as silent
+_PLAN: Final = (Column("QUERY PLAN", 25),)
+_PATH: Final = ("public",)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A query as it may be run: its text, what the guard read in it, and whether a policy judged that."""
+
+    text: str
+    facts: SqlFacts
+    judged: bool = True
+
+    @property
+    def kind(self) -> str:
+        """What the statement is: select, show or explain."""
+        return self.facts.kinds[0] if self.facts.kinds else "select"
+
+    @property
+    def statement(self) -> str:
+        """The statement, without a semicolon behind it."""
+        return self.facts.statement or self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Rows, and what is true of them: the layers that stood, the limits that cut, the bytes of the rows.
+
+    ``truncated_by`` holds ``rows``, ``bytes`` and ``cells``, or nothing where nothing was left out.
+    """
+
+    columns: tuple[tuple[str, str], ...]
+    rows: list[list[Any]]
+    guards: tuple[str, ...]
+    truncated_by: tuple[str, ...]
+    bytes: int
+
+
+Check = Callable[[Session, str, SqlFacts, float], Awaitable[DatabaseRefused | None]]
+
+
+class ReadOnly:
+    """A database that queries are asked of. Connections are opened when needed; ``close`` ends them."""
+
+    def __init__(
+        self,
+        dsn: str,
+        *,
+        role: str | None = ROLE,
+        path: tuple[str, ...] = _PATH,
+        seconds: float = SECONDS,
+        connections: int = 4,
+        connect_seconds: float = 5.0,
+        required: Collection[str] = (),
+        check: Check | None = None,
+    ) -> None:
+        """``required`` are guards without which nothing is run; ``check`` asks the live catalogue.
+
+        Raises: ExtraMissing, when psycopg is not installed; ValueError.
+        """
+        require("psycopg", "nonsuch[postgres]")
+        if not set(required) <= set(GUARDS):
+            raise ValueError(f"no guards are called {', '.join(sorted(set(required) - set(GUARDS)))}")
+        self._dsn, self._connect_seconds, self._check = dsn, connect_seconds, check
+        self._required, self._seconds = frozenset(required), seconds
+        self._wanted = Wanted(path, max(1, round(seconds * 1_000)), role)
+        self._types = TypeNames()
+        self._sessions = Sessions(self._opened, connections, connect_seconds)
+
+    async def close(self) -> None:
+        """Close the connections; a later query opens others."""
+        self._sessions.close()
+
+    async def query(self, asked: Asked, limit: int | None = None, *, explain: bool = False) -> Answer:
+        """Return the rows of a query, or with ``explain`` its plan. Raises: DatabaseRefused."""
+        try:
+            async with asyncio.timeout(self._seconds + self._connect_seconds + _SLACK):
+                return await self._query(asked, rows_of(limit), explain=explain or asked.kind == "explain")
+        except TimeoutError:
+            raise lost("it is silent") from None
+
+    async def _query(self, asked: Asked, limit: int, *, explain: bool) -> Answer:
+        try:
+            return await self._once(asked, limit, explain=explain, fresh=False)
+        except _Stale:  # the server was started again since: nothing was run
+            return await self._once(asked, limit, explain=explain, fresh=True)
+
+    async def _once(self, asked: Asked, limit: int, *, explain: bool, fresh: bool) -> Answer:
+        async with self._sessions.one(fresh=fresh) as session:
+            try:
+                found = await self._on(session, asked, limit, explain=explain)
+            except LinkLost as fault:
+                raise lost(str(fault)) from None
+            except Unpinned as fault:
+                raise unpinned(str(fault)) from None
+        if isinstance(found, DatabaseRefused):
+            raise found
+        return found
+
+    async def _on(
+        self, session: Session, asked: Asked, limit: int, *, explain: bool
+    ) -> Answer | DatabaseRefused:
+        """1. begin, pin, verify  2. the live catalogue  3. the query  4. the end, and what is left."""
+        try:
+            columns = await session.begin(asked.text)  # 1
+        except LinkLost:
+            raise _Stale from None
+        except ServerError as refusal:
+            await session.leave()
+            return of_server(refusal, asked.text)
+        refused = self._lacking(self._standing(session, asked)) or await self._checked(session, asked)  # 2
+        if refused is None and not explain and len(columns) > MAX_COLUMNS:
+            refused = DatabaseRefused("X_DB_QUERY_FAILED", f"the query has more than {MAX_COLUMNS} columns")
+        if refused is not None:
+            await session.leave()
+            return refused
+        return await self._run(session, asked, Rows(_PLAN if explain else columns, limit), explain=explain)
+
+    async def _checked(self, session: Session, asked: Asked) -> DatabaseRefused | None:
+        if self._check is None:
+            return None
+        try:
+            now = asyncio.get_running_loop().time()
+            return await self._check(session, asked.text, asked.facts, now)
+        except ServerError as refusal:  # a catalogue that cannot be read lets nothing pass
+            cause = f"the live catalogue cannot be read: {one_line(refusal.message)}"
+            return DatabaseRefused("X_DB_GUARD_MISSING", cause)
+
+    async def _run(
+        self, session: Session, asked: Asked, rows: Rows, *, explain: bool
+    ) -> Answer | DatabaseRefused:
+        names = await self._types.of(session, rows.columns)
+        before = (Statement(explaining(_explained(asked))),) if explain else ()
+        text = PLAN if explain else capped(_shown(asked), len(rows.columns), rows.limit)
+        try:
+            await session.run(rows, text, before)  # 3, 4
+        except ServerError as refusal:
+            return of_server(refusal, "")
+        caps = {BYTE_LIMIT} if explain else {ROW_LIMIT, CELL_LIMIT, BYTE_LIMIT}
+        stood = self._standing(session, asked) | caps
+        return Answer(
+            tuple((column.name, name) for column, name in zip(rows.columns, names, strict=True)),
+            rows.kept,
+            tuple(each for each in GUARDS if each in stood),
+            tuple(each for each in ("rows", "bytes", "cells") if each in rows.cut),
+            rows.bytes,
+        )
+
+    def _standing(self, session: Session, asked: Asked) -> set[str]:
+        judged = {TEXT} if asked.judged else set[str]()
+        return {*session.guards, *judged, *({CATALOGUE} if self._check is not None else ())}
+
+    def _lacking(self, standing: set[str]) -> DatabaseRefused | None:
+        later = {ROW_LIMIT, CELL_LIMIT, BYTE_LIMIT, LEFT_CLEAN}
+        lacking = sorted(self._required - standing - later)
+        if not lacking:
+            return None
+        names = ", ".join(f"`{each}`" for each in lacking)
+        return DatabaseRefused("X_DB_GUARD_MISSING", f"these layers do not stand: {names}")
+
+    async def _opened(self, since: float) -> Session:
+        from psycopg import AsyncConnection, Error
+
+        try:
+            seconds = max(2, round(self._connect_seconds))  # less is not kept by libpq
+            connection = await AsyncConnection.connect(
+                self._dsn, autocommit=True, connect_timeout=seconds, application_name="nonsuch db.query"
+            )
+        except Error as fault:
+            raise lost(one_line(fault)) from None
+        wire = Wire(connection)
+        try:
+            return await opened(wire, self._wanted, since)
+        except (ServerError, LinkLost, Unpinned) as fault:
+            wire.close()
+            raise unpinned(str(fault)) from None
+        except BaseException:
+            wire.close()
+            raise
+
+
+class _Stale(Exception):
+    """The connection was gone before anything was run on it."""
+
+
+def _shown(asked: Asked) -> str:
+    """Return what is selected: SHOW stands in no SELECT, and is one."""
+    if asked.kind != "show":
+        return asked.statement
+    name = asked.facts.settings[0] if asked.facts.settings else ""
+    if name == "all":
+        return "SELECT name, setting, short_desc FROM pg_catalog.pg_settings ORDER BY lower(name)"
+    return f"SELECT pg_catalog.current_setting({literal(name)})"
+
+
+def _explained(asked: Asked) -> str:
+    return asked.statement if asked.kind == "explain" else f"EXPLAIN {asked.statement}"
