@@ -107,9 +107,10 @@ def sealed(keys: ChainKeys, key: str, head: Head, event: str) -> Record:
 def extended(keys: ChainKeys, head: Head, events: Iterable[tuple[str, str]]) -> list[Record]:
     """Return the records of events, each given behind the id of its key."""
     records: list[Record] = []
-    for key, event in events:
-        records.append(sealed(keys, key, head, event))
-        head = records[-1].head
+    before = head.mac
+    for seq, (key, event) in enumerate(events, head.seq + 1):
+        before = _mac(keys.held[key], before, seq, key, event)
+        records.append(Record(seq, key, event, before))
     return records
 
 

@@ -7,7 +7,7 @@ policy and the handler both see. Knows no wire.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, Literal, cast
@@ -118,19 +118,25 @@ _NAMES: Final = frozenset({"properties", "$defs"})
 _DATA: Final = frozenset({"default", "examples", "enum", "const"})
 
 
-@lru_cache(MODELS)
 def publish_input(model: type[BaseModel]) -> InputSchema:
     """Return the schema of an input model; one for all entries that take it.
 
     Objects are closed: an argument that is not declared is refused, unless the model says ``extra="allow"``.
     Raises: SchemaRefused.
     """
+    return _known_input(cast("Hashable", model))
+
+
+def _input(model: type[BaseModel]) -> InputSchema:
     try:
         document = _rooted(model.model_json_schema())
         _tidy(document)
     except Exception as refusal:  # pydantic has a family of its own
         raise SchemaRefused(str(refusal).splitlines()[0]) from refusal
     return enforced(model, document)
+
+
+_known_input: Final = lru_cache(MODELS)(_input)
 
 
 def enforced(model: type[BaseModel], document: JsonSchema) -> InputSchema:

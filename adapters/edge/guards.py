@@ -9,8 +9,8 @@ import functools
 import inspect
 import os
 from collections.abc import Awaitable, Callable, Generator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, ParamSpec, TypeVar, cast
+from dataclasses import dataclass
+from typing import Any, Final, ParamSpec, TypeVar, cast
 
 from ...kernel.audit import AuthRefused, Event
 from ...kernel.catalog import Entry
@@ -28,6 +28,7 @@ from .run import Clock, Edge, Portal, Running, run, utc_now
 P = ParamSpec("P")
 R = TypeVar("R")
 Asking = Callable[..., Any]
+MEMO: Final = 64
 
 
 class Refused(Exception):
@@ -78,10 +79,6 @@ class Guard:
     entry: Entry
     asks: Asks
     clock: Clock = utc_now
-    running: Running = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "running", Running(self.app, None, self.clock))
 
     def check(
         self, who: Principal | None, resource: object = None, arguments: Mapping[str, Json] | None = None
@@ -123,7 +120,7 @@ class Guard:
 
     async def admit(self, head: Head) -> Principal | Reply:
         """Say whose a request is by the app's own tokens and sessions, counted and audited as at ``/api``."""
-        edge = Edge(self.running)
+        edge = Edge(_running(self.app, self.clock))
         try:
             return await run(admitted(self.app.http, head, self.entry), edge)
         finally:
@@ -264,6 +261,12 @@ def _nothing(*_args: object, **_named: object) -> None:
 
 async def _waited(given: object) -> Any:
     return await given if inspect.isawaitable(given) else given
+
+
+@functools.lru_cache(MEMO)
+def _running(app: App, clock: Clock) -> Running:
+    """Return what answers the steps of all guards of an app; nothing of its lifespan is asked."""
+    return Running(app, None, clock)
 
 
 @functools.lru_cache(1)

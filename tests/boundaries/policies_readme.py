@@ -32,7 +32,7 @@ them.
 
 
 SENTENCES: Final = {
-    "nonsuch.confirmation.org": "People decide what was asked for in their own organisation, and in no other.",
+    "nonsuch.confirmation.org": "People decide what their own organisation asked for, and nothing else.",
     "nonsuch.scope.token": "A caller presents the scopes that its token carries, and no other.",
     "nonsuch.scope.session": "A person who came in by a session that no token limits presents every scope.",
     "nonsuch.visibility.everyone": "A tool without `visible_to` may be known to every caller.",

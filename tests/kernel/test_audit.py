@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -11,9 +12,13 @@ from nonsuch import Agent, Human, ListRoots, Principal
 from nonsuch.kernel.audit import (
     AuthRefused,
     PromptGet,
+    RateLimited,
     ResourceRead,
     TaskAsked,
     ToolCall,
+    malformed_call,
+    malformed_prompt,
+    malformed_read,
     prompt_get,
     resource_read,
     task_asked,
@@ -149,15 +154,29 @@ def test_a_name_is_whole_until_it_was_looked_up() -> None:
 
 def test_an_event_has_no_room_for_a_payload() -> None:
     names = "tool outcome surface caller caller_kind acts_for scope code policies declared task replayed"
-    about = ["confirmation", "decision", "kind", "at"]
-    assert [each.name for each in fields(ToolCall)] == [*names.split(), *about]
-    names = "uri outcome caller caller_kind acts_for scope code policies kind"
+    assert [each.name for each in fields(ToolCall)] == [
+        *names.split(),
+        "confirmation",
+        "decision",
+        "kind",
+        "at",
+    ]
+    names = "uri outcome caller caller_kind acts_for scope code policies kind at"
     assert [each.name for each in fields(ResourceRead)] == names.split()
-    names = "prompt outcome caller caller_kind acts_for scope code policies completes kind"
+    names = "prompt outcome caller caller_kind acts_for scope code policies completes kind at"
     assert [each.name for each in fields(PromptGet)] == names.split()
-    names = "asked outcome task caller caller_kind acts_for tool scope code policies kind"
+    names = "asked outcome task caller caller_kind acts_for tool scope code policies kind at"
     assert [each.name for each in fields(TaskAsked)] == names.split()
-    assert [each.name for each in fields(AuthRefused)] == ["reason", "status", "address", "path", "kind"]
+    names = "method code caller caller_kind acts_for outcome kind at"
+    assert [each.name for each in fields(RateLimited)] == names.split()
+    assert [each.name for each in fields(AuthRefused)] == [
+        "reason",
+        "status",
+        "address",
+        "path",
+        "kind",
+        "at",
+    ]
     assert (ToolCall("t", "ok", "mcp", "a", "agent").kind, AuthRefused("no-token", 401, None, "/").kind) == (
         "tool-call",
         "auth-refused",
@@ -200,3 +219,30 @@ def test_a_task_that_was_asked_after_and_refused_is_audited_as_its_refusal(name:
 def test_a_task_that_was_asked_after_and_granted_is_audited_as_that() -> None:
     told = task_asked(Human("h").delegate("a"), "cancel", SENTINEL, "t", None)
     assert told == TaskAsked("cancel", "ok", fingerprint(SENTINEL), "a", "agent", "h", "t")
+
+
+def test_two_events_are_one_whenever_they_were() -> None:
+    early, late = (
+        ToolCall("t", "ok", "mcp", "a", "agent", at=datetime(2026, 1, day, tzinfo=UTC)) for day in (1, 2)
+    )
+    assert early == late
+    assert hash(early) == hash(late)
+    assert early != ToolCall("t", "hidden", "mcp", "a", "agent")
+
+
+def test_what_had_no_shape_is_told_as_a_refusal_of_its_kind() -> None:
+    who = Human("h").delegate("a")
+    ended: dict[str, Any] = {
+        "outcome": "invalid-args",
+        "caller": "a",
+        "caller_kind": "agent",
+        "acts_for": "h",
+        "code": "X_MCP_PROTOCOL",
+    }
+    assert malformed_call(who, "t", "http", "X_JSON_INVALID") == ToolCall(
+        "t", "invalid-args", "http", "a", "agent", "h", code="X_JSON_INVALID"
+    )
+    assert malformed_read(who, "u") == ResourceRead("u", **ended)
+    assert malformed_prompt(who, "p") == PromptGet("p", **ended)
+    told = malformed_prompt(who, "p", "lang")
+    assert told == PromptGet("p", **ended, completes="lang", kind="completion")

@@ -184,6 +184,7 @@ BRANCH_PROPERTIES: Final = (
         _on_shops(
             migrations.test_nothing_changes_beyond_the_database,
             migrations.test_where_changes_are_not_counted_nothing_runs,
+            migrations.test_where_a_database_says_not_to_count_nothing_runs,
             migrations.test_objects_of_the_database_may_change_and_be_given,
         ),
     ),

@@ -91,6 +91,7 @@ _OF_BRANCHES: Final = (
         "branch-public",
         "everybody may enter a branch whose source is closed to them",
         (_SHAPED, "from public, {}", "from {}"),
+        (_MAKE, 'sql_of("revoke all on database {} from public", fresh)', 'sql_of("select 1")'),
         first="branches: width",
     ),
     mutant(

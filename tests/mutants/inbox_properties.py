@@ -11,7 +11,7 @@ from ..adapters.http.bank import Bank
 from ..adapters.mcp import test_deciding as deciding
 from .inbox_table import LED, PAGES, SEEN
 
-_OTHERS: Final = (
+_OTHERS: Final[tuple[dict[str, str], ...]] = (
     {"sec-fetch-site": "same-site"},
     {"sec-fetch-site": "same-origin", "origin": "https://evil.example"},
     {"sec-fetch-site": "cross-site"},

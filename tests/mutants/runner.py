@@ -53,6 +53,8 @@ from .inbox_table import INBOX_MUTANTS
 from .limit_table import LIMIT_MUTANTS
 from .mutant import Mutant
 from .policy_table import POLICY_MUTANTS
+from .readonly_properties import READONLY_PROPERTIES
+from .readonly_table import READONLY_MUTANTS
 from .rewrite import Stale, applied
 from .sql_properties import SQL_PROPERTIES, examples
 from .sql_table import SQL_MUTANTS
@@ -72,6 +74,7 @@ EVERY: Final = (
     *HTTP_MUTANTS,
     *POLICY_MUTANTS,
     *SQL_MUTANTS,
+    *READONLY_MUTANTS,
     *BRANCH_MUTANTS,
     *CONFIRM_MUTANTS,
     *INBOX_MUTANTS,
@@ -308,6 +311,7 @@ PROPERTIES: Final = (
     Property("agent within human, done", _drawn(within.test_what_an_agent_is_allowed_its_human_is_too, 60)),
     Property("hidden is absent, explored", _explored),
     *(Property(f"queries: {name}", _asked(run)) for name, run in SQL_PROPERTIES),
+    *(Property(name, _asked(run)) for name, run in READONLY_PROPERTIES),
     *(Property(name, _asked(run)) for name, run in HTTP_PROPERTIES),
     *(Property(name, _asked(run)) for name, run in BRANCH_PROPERTIES),
     *(Property(name, _asked(run)) for name, run in (*CONFIRM_PROPERTIES, *INBOX_PROPERTIES)),

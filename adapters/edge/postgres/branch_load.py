@@ -65,9 +65,8 @@ def _load(dsn: str, source: str, target: str, tables: Sequence[str]) -> None:
         (snapshot,) = reading.execute("select pg_export_snapshot()").fetchone() or ("",)
         programs = programs_for(reading.info.server_version // 10_000)
         copy_schema(programs, environment(dsn, source), snapshot, environment(dsn, target))
-        for schema, table in dict.fromkeys(
-            [*_histories(reading), *(_found(reading, each) for each in tables)]
-        ):
+        asked = [_found(reading, each) for each in tables]
+        for schema, table in dict.fromkeys([*_histories(reading), *asked]):
             _copy_rows(reading, writing, schema, table)
 
 

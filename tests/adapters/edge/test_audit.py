@@ -10,7 +10,15 @@ import pytest
 
 from nonsuch import App, BootError, Open
 from nonsuch.adapters.edge.audit import level, line, record
-from nonsuch.kernel.audit import AuthRefused, Event, OutcomeName, ToolCall
+from nonsuch.kernel.audit import (
+    AuthRefused,
+    Event,
+    OutcomeName,
+    PromptGet,
+    RateLimited,
+    ResourceRead,
+    ToolCall,
+)
 from nonsuch.kernel.errors import fault
 from nonsuch.kernel.model import Outcome
 
@@ -82,7 +90,9 @@ def test_a_line_leaves_out_what_has_none_and_keeps_false() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["a\nb", "a\r\nb", "\u2028", "é", "\ud800", "\x00", '"}', "\x1b[31m"])
+@pytest.mark.parametrize(
+    "name", ["a\nb", "a\r\nb", "\u2028", "é", "\ud800", "\x00", '"}', "\x1b[31m", "\x7f"]
+)
 def test_a_line_is_one_line_of_ascii_whatever_a_caller_sent(name: str) -> None:
     for event in (call(tool=name), call(caller=name), AuthRefused("no-token", 401, name, name)):
         told = line(event, NOW)
@@ -144,6 +154,36 @@ def test_only_the_operator_is_told_hidden_from_absent(name: str, surface: Any, d
     assert world.events == [
         call("hidden", tool=name, surface=surface, declared=declared),
         call("ok", tool=name, surface=surface),
+    ]
+
+
+def test_each_event_of_a_hook_has_its_time() -> None:
+    world = World()
+    record(world.app(), [call(), call("hidden"), AuthRefused("no-token", 401, None, "/mcp")], NOW)
+    assert [each.at for each in world.events] == [NOW] * 3
+
+
+def test_what_a_caller_sent_is_cut_after_it_was_looked_up() -> None:
+    world, long = World(), "x" * 5_000
+    who: dict[str, Any] = {"caller": "a", "caller_kind": "agent"}
+    events: list[Event] = [
+        call("hidden", tool=long),
+        call("rate-limited", tool=long),
+        call("invalid-args", tool=long),
+        ResourceRead(long, "hidden", **who),
+        PromptGet(long, "hidden", completes=long, **who),
+        RateLimited(long, "X_MCP_RATE_LIMITED", **who),
+        AuthRefused("no-token", 401, None, long),
+    ]
+    record(world.app(), events, NOW)
+    assert world.events == [
+        call("hidden", tool=long[:128], declared=False),
+        call("rate-limited", tool=long[:128], declared=False),
+        call("invalid-args", tool=long[:128]),
+        ResourceRead(long[:512], "hidden", **who),
+        PromptGet(long[:512], "hidden", completes=long[:128], **who),
+        RateLimited(long[:128], "X_MCP_RATE_LIMITED", **who),
+        AuthRefused("no-token", 401, None, long[:512]),
     ]
 
 

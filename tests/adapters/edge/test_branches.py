@@ -9,7 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from nonsuch.adapters.edge.postgres import branches, programs
+from nonsuch.adapters.edge.postgres import branch_load, branches, programs
 from nonsuch.adapters.edge.postgres.branch_load import Contents
 from nonsuch.adapters.edge.postgres.refused import DatabaseRefused
 from nonsuch.adapters.edge.postgres.sql_file import FileFailed, SqlFile
@@ -170,7 +170,7 @@ def test_while_it_is_filled_nobody_but_its_owner_can_enter(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = list[tuple[set[str], list[tuple[object, ...]]]]()
-    fill = branches.fill
+    fill = branch_load.fill
 
     def watched(dsn: str, source: str, target: str, contents: Contents) -> None:
         grants = shop.shape(target)["grants"]
@@ -288,7 +288,7 @@ def test_a_taken_name_is_refused(shop: Shop) -> None:
 def test_a_name_that_is_taken_meanwhile_is_refused_as_well(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    taken, fill = f"{shop.name}_branch_feat", branches.fill
+    taken, fill = f"{shop.name}_branch_feat", branch_load.fill
 
     def slow(dsn: str, source: str, target: str, contents: Contents) -> None:
         fill(dsn, source, target, contents)

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -120,7 +121,7 @@ def test_a_create_that_dies_before_any_statement_leaves_no_branch_or_a_whole_one
     died = 0
     for statement in range(1, MOST):
         name = f"n{statement}"
-        if not killed_before(statement, lambda name=name: shop.branch(name, contents)):  # type: ignore[misc]  # a default of a lambda
+        if not killed_before(statement, partial(shop.branch, name, contents)):
             break
         died += 1
         settled(shop)
@@ -140,7 +141,7 @@ def test_a_create_that_dies_before_any_statement_leaves_no_branch_or_a_whole_one
 def test_a_create_that_is_killed_at_any_moment_leaves_no_branch_or_a_whole_one(shop: Shop) -> None:
     draw = random.Random(7)  # noqa: S311  (moments to kill at, not secrets)
     for number in range(12):
-        child = forked(lambda number=number: shop.branch(f"n{number}", SEEDED))  # type: ignore[misc]  # a default of a lambda
+        child = forked(partial(shop.branch, f"n{number}", SEEDED))
         time.sleep(draw.random() * 0.5)
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
@@ -238,7 +239,7 @@ def test_of_creates_of_one_name_one_makes_it(shop: Shop, contents: Contents) -> 
 
 
 def test_creates_of_several_names_make_them_all(shop: Shop) -> None:
-    at_once(*(lambda name=name: shop.branch(name, FULL) for name in ("a", "b", "c", "d")))  # type: ignore[misc]  # a default of a lambda
+    at_once(*(partial(shop.branch, name, FULL) for name in ("a", "b", "c", "d")))
     assert shop.ls() == ["a", "b", "c", "d"]
 
 
@@ -281,7 +282,7 @@ def test_migrations_at_once_apply_each_file_once(shop: Shop) -> None:
 
 def test_a_migration_beside_another_is_refused_at_once(shop: Shop) -> None:
     database = shop.branch("feat").database
-    slow = threading.Thread(target=shop.migrate, args=(database, "select pg_sleep(60)"))
+    slow = threading.Thread(target=shop.migrate, args=(database, "select pg_sleep(20)"))
     slow.start()
     running = (
         "select pid from pg_stat_activity where application_name = 'nonsuch db.migrate' and query like 'do %'"

@@ -16,7 +16,7 @@ from ..mcp.live import Live, play, request
 from ..mcp.wire import Request, in_process
 from .shop import CALL, PATH, Shop
 
-TASKS: Final = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
+TASKS: Final[dict[str, Any]] = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
 PENDING: Final = "X_MCP_CONFIRMATION_PENDING"
 
 
@@ -72,9 +72,8 @@ def test_every_door_of_mcp_waits() -> None:
 def test_the_constant_surface_says_which_actions_wait() -> None:
     async def scene() -> str:
         live = Live(Shop().app())
-        return text(
-            await live.result(request(MODERN, "tools/call", "meta", name="list_resources", arguments={}))
-        )
+        sent = request(MODERN, "tools/call", "meta", name="list_resources", arguments={})
+        return text(await live.result(sent))
 
     assert "refund (action; confirms) {" in play(scene())
 

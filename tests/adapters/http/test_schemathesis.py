@@ -24,8 +24,8 @@ from ...conformance.environment import ROOT, python_of
 LONG: Final = os.environ.get("NONSUCH_PROFILE") == "review"
 SECONDS: Final = 1_800 if LONG else 120
 EXAMPLES: Final = 400 if LONG else 12  # of each operation, in each phase
-# What the tool warns of: an agent decides nothing that a person is asked; and ids drawn at random are nobody's,
-# which is answered as somebody else's are.
+# What the tool warns of: an agent decides nothing that a person is asked; and ids drawn at random are
+# nobody's, which is answered as somebody else's are.
 OF_PEOPLE: Final = frozenset({"POST /api/decideConfirmation"})
 OF_IDS: Final = frozenset({"POST /api/orders/refund", "POST /api/payouts/preview", "POST /api/posts/publish"})
 SAME_EACH_TIME: Final = () if LONG else ("--generation-deterministic",)

@@ -255,7 +255,7 @@ PAIRS: Final = (("hidden", "absent"), ("h:hidden", "h:absent"), ("h:1/x", "g:1/x
 
 @pytest.mark.parametrize("surface", APPS)
 @pytest.mark.parametrize("revision", REVISIONS)
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(sent=requests(), accept=st.sampled_from(["application/json", "*/*"]), pair=st.sampled_from(PAIRS))
 def test_junk_is_answered(
     surface: str, revision: str, sent: tuple[str, Any], accept: str, pair: tuple[str, str]
