@@ -30,6 +30,7 @@ from .adapters.edge.postgres.confirmations import (
 from .adapters.edge.postgres.grants import postgres_grants
 from .adapters.edge.postgres.idempotency import PostgresIdempotencyStore
 from .adapters.edge.postgres.limits import postgres_rate_limit_store
+from .adapters.edge.postgres.migrate_tool import db_migrate
 from .adapters.edge.postgres.tasks import Cipher, PostgresTaskStore
 from .adapters.edge.reload import Reloaded, reload_policies
 from .adapters.edge.run import Open, OpenSync
@@ -153,6 +154,7 @@ __all__ = [
     "audit_keys",
     "can",
     "confirmations_for",
+    "db_migrate",
     "define_app_mcp",
     "django_guard",
     "expose",

@@ -8,12 +8,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final, Protocol
 
 from ...kernel.confirmation import OPEN, Confirmation
 
 MAX_ROWS: Final = 10_000
+_LONG_AGO: Final = datetime(2000, 1, 1, tzinfo=UTC)
+# What is read in the place of a row that is not there, so that reading it takes as long. No principal can be
+# of its organisation (`model._checked_id`), and a policy about it speaks as of a row of another one.
+NOBODYS: Final = Confirmation(
+    "-" * 32, "-", "-" * 64, "\n", "-", "agent", "-", "-", "-:" + "-" * 64, b"", *(_LONG_AGO,) * 3
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +56,10 @@ class ConfirmationStore(Protocol):
         ...
 
     async def read(self, ident: str, *, sealed: bool = False) -> Confirmation | None:
-        """Return a row by its id; with its sealed arguments only if they are asked for."""
+        """Return a row by its id; with its sealed arguments only if they are asked for.
+
+        Takes as long for an id that is not there: whoever may not know of a row may ask for it.
+        """
         ...
 
     async def swap(self, row: Confirmation) -> bool:
@@ -107,8 +116,9 @@ class MemoryConfirmationStore:
 
     async def read(self, ident: str, *, sealed: bool = False) -> Confirmation | None:
         """Return a row by its id."""
-        row = self._rows.get(ident)
-        return row if row is None or sealed else replace(row, sealed=b"")
+        row = self._rows.get(ident, NOBODYS)
+        shown = row if sealed else replace(row, sealed=b"")
+        return None if row is NOBODYS else shown
 
     async def swap(self, row: Confirmation) -> bool:
         """Put a changed row in the place of its last version."""

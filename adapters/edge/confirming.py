@@ -34,7 +34,7 @@ from ...kernel.declare import Action, Context, can
 from ...kernel.errors import ActionError, Fault, fault
 from ...kernel.model import Principal
 from ...kernel.steps import MoveConfirmation, OpenConfirmation
-from .confirmations import ConfirmationStore, Listing, MemoryConfirmationStore
+from .confirmations import NOBODYS, ConfirmationStore, Listing, MemoryConfirmationStore
 from .seal_keys import are_given, keys_of_this_process, seal_keys
 
 if TYPE_CHECKING:
@@ -45,19 +45,19 @@ MAX_TTL: Final = timedelta(days=366)
 ID_BYTES: Final = 24
 SCANNED: Final = 1_000
 POLL_SECONDS: Final = 0.25
-# No principal can be of it (`model._checked_id`): whoever asks about a row that is not there is asked about
-# as of one of this organisation, and so cannot tell it from a row of another one.
-NOBODYS: Final = "\n"
 
 
 class McpConfirmation(BaseModel):
-    """A confirmation as policies see it: ``actor`` asked, ``user`` is the person behind."""
+    """A confirmation as policies see it: ``actor`` asked, ``user`` is the person behind.
+
+    Whose ``org`` or ``user`` is the empty string has none: rows of one shape take one time to judge.
+    """
 
     id: str
     tool: str
-    org: str | None
+    org: str
     actor: str
-    user: str | None
+    user: str
 
 
 class DecideConfirmation(BaseModel):
@@ -148,11 +148,11 @@ class Desk:
 
     async def facts(self, input: DecideConfirmation) -> McpConfirmation:
         """Return what policies see of a confirmation. One that is not there is nobody's."""
-        row = await self._read(input.id)
-        if row is None:
-            return McpConfirmation(id="-", tool="", org=NOBODYS, actor="", user="")
+        row = await self._read(input.id) or NOBODYS
         person = row.person if row.actor_kind == "agent" else row.actor
-        return McpConfirmation(id=row.ident, tool=row.tool, org=row.org, actor=row.actor, user=person)
+        return McpConfirmation(
+            id=row.ident, tool=row.tool, org=row.org or "", actor=row.actor, user=person or ""
+        )
 
     async def decide(self, input: DecideConfirmation, ctx: Context[Any]) -> ConfirmationDetail:
         """Answer a person who may decide this confirmation. Raises: ActionError."""

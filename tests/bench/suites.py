@@ -7,7 +7,7 @@ from functools import partial
 
 import uvloop
 
-from . import footprint, inprocess, load, policy_sets, proof, queries, report, wire
+from . import db_query, footprint, inprocess, load, policy_sets, proof, queries, report, wire
 from .blocks import Lane, Plan, Sample, Series, interleave
 from .report import Row, at_least, at_most
 from .server import Server, pin_driver, serve
@@ -168,6 +168,17 @@ def guarded(settings: Settings) -> Iterator[Result]:
     yield Result("guard of queries, in process", rows, queries.table(series), series)
 
 
+def asked(settings: Settings) -> Iterator[Result]:
+    """`db.query` of ten rows over a unix socket: a bare query of a pool, the layers, the guard too."""
+    series = db_query.measure(Plan(settings.rounds, settings.seconds, warm_up=64))
+    bare = series[db_query.BARE].p50
+    rows = [
+        Row(f"{lane} / bare query of a pool, p50", series[lane].p50 / bare, None, at_most(aim))
+        for lane, aim in ((db_query.LAYERS, 2.6), (db_query.LIVE, 2.6), (db_query.WHOLE, 3))
+    ]
+    yield Result("db.query of 10 rows, unix socket", rows, queries.table(series), series)
+
+
 def sizes(settings: Settings) -> Iterator[Result]:
     """Bytes of a message and of a served process, at 1,000 tools."""
     names = [name for name in settings.names if name in ("nonsuch", "fastmcp", "sdk")]
@@ -198,6 +209,7 @@ SUITES: dict[str, Suite] = {
     "sizes": sizes,
     "policies": policies,
     "queries": guarded,
+    "db_query": asked,
 }
 
 

@@ -18,6 +18,7 @@ GUIDE: Final = Path(__file__).with_name("policies_page.md")
 GATES: Final = {"see": "visibility", "present": "scope"}
 QUERIES: Final = ("nonsuch.never.", "nonsuch.sql.")  # about db.query: their reasons are their sentences
 CONFIRMATIONS: Final = "nonsuch.confirmation."  # about who decides them, in apps that have them
+MIGRATIONS: Final = "nonsuch.migrate."  # about where `db.migrate` may run, in apps that have it
 OPENING: Final = """\
 # The policies that every app has
 

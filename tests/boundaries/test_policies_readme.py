@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import re
 
-from .policies_readme import CONFIRMATIONS, GUIDE, OPENING, PAGE, QUERIES, SENTENCES, page, render, shipped
+from .policies_readme import (
+    CONFIRMATIONS,
+    GUIDE,
+    MIGRATIONS,
+    OPENING,
+    PAGE,
+    QUERIES,
+    SENTENCES,
+    page,
+    render,
+    shipped,
+)
 
 MADE_UP = {
     "b.cedarschema": "// The types.\n\nentity Agent;\n",
@@ -26,12 +37,12 @@ def test_the_page_is_what_the_policies_say() -> None:
 def test_every_shipped_policy_is_on_the_page_with_one_gate() -> None:
     """A policy of the base answers visibility or scope: what permits a call is the app's own.
 
-    Those about queries and confirmations only forbid.
+    Those about queries, confirmations and migrations only forbid.
     """
     declared = {ident for text in shipped().values() for ident in re.findall(r'@id\("(.*?)"\)', text)}
     rows = re.findall(r"^\| `(.*?)` \| (permit|forbid) \| (.*?) \|", PAGE.read_text(), re.MULTILINE)
     assert declared == {ident for ident, _, _ in rows}
-    forbids = (*QUERIES, CONFIRMATIONS)
+    forbids = (*QUERIES, CONFIRMATIONS, MIGRATIONS)
     assert {gate for ident, _, gate in rows if not ident.startswith(forbids)} == {"visibility", "scope"}
     others = {(effect, gate) for ident, effect, gate in rows if ident.startswith(forbids)}
     assert others == {("forbid", "policy")}

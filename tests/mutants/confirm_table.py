@@ -195,13 +195,13 @@ CONFIRM_MUTANTS: Final = (
     mutant(
         "confirm-unknown-is-nobodys",
         "an id that is not there is asked about as of no organisation",
-        (f"{_DESK}.facts", "org=NOBODYS", "org=None"),
+        (f"{_DESK}.facts", 'org=row.org or ""', 'org="" if row is NOBODYS else row.org or ""'),
         first=WHO,
     ),
     Mutant(
         "confirm-any-organisation",
         "people of another organisation view and decide",
-        (PolicyEdit("principal has org && resource.org == principal.org", "principal has org"),),
+        (PolicyEdit("then resource.org == principal.org", "then true"),),
         WHO,
     ),
     Mutant(
@@ -209,9 +209,8 @@ CONFIRM_MUTANTS: Final = (
         "people of another organisation view, and cannot decide",
         (
             PolicyEdit(
-                "(resource has org && principal has org && resource.org == principal.org)",
-                'context.args.decision == "view"\n'
-                "  || (resource has org && principal has org && resource.org == principal.org)",
+                "unless { if principal",
+                'unless { if context.args.decision == "view" then true else if principal',
             ),
         ),
         WHO,
@@ -219,7 +218,11 @@ CONFIRM_MUTANTS: Final = (
     Mutant(
         "confirm-none-is-any",
         "what was asked for no organisation anybody decides",
-        (PolicyEdit("(!(resource has org) && !(principal has org))", "!(resource has org)"),),
+        (
+            PolicyEdit(
+                "then resource.org == principal.org", 'then [principal.org, ""].contains(resource.org)'
+            ),
+        ),
         WHO,
     ),
     mutant(

@@ -11,6 +11,7 @@ from typing import Final
 from nonsuch.kernel.audit import ToolCall
 
 from ..world import MODERN, REVISIONS, Answer, call, http
+from .test_hidden_and_absent_leave_one_trace import same_trace
 from .two_worlds import HIDDEN, VISIBLE, Two, absent
 
 _VISIBLE: Final = tuple(tool.name for tool in VISIBLE)
@@ -67,6 +68,19 @@ def test_a_foreign_an_unknown_and_a_misspelt_id_are_one_answer_to_the_byte() -> 
             assert answers == [answers[0]] * 5
             assert answers[0].status == 403
             assert json.loads(answers[0].body)["code"] == "X_FORBIDDEN"
+
+
+def test_a_foreign_and_an_unknown_id_make_the_same_calls() -> None:
+    """The very sequence of calls, Python's and C's: what runs alike takes alike."""
+    two = Two(_VISIBLE, GATED, scoped=True)
+    for name in GATED:
+        foreign = waiting(two, name)
+        for decision in ("view", "approve", "reject"):
+            sent = [
+                http("view", "decide", {"id": each, "decision": decision, "arguments": CALL})
+                for each in (foreign, foreign[::-1])
+            ]
+            same_trace(two.a, sent[0], sent[1])
 
 
 def test_what_the_walk_compares_happens_for_somebody() -> None:

@@ -27,9 +27,7 @@ BLOCK: Final = 500
 WARM: Final = 300
 ATTEMPTS: Final = 3
 PLANT_NS: Final = 2_000
-LEAK: Final = (
-    "asks-for-known"  # a mutant of the kernel: policy is asked about names that it knows, and no others
-)
+LEAK: Final = "asks-for-known"  # a mutant of the kernel: policy is asked about the names that it knows
 Outcome = Literal["equivalent", "differs", "inconclusive"]
 
 
@@ -51,8 +49,9 @@ class Line:
         told = self.verdict
         said = "equivalent" if told.equivalent else "differs"
         return (
-            f"{self.door:26} {self.what:22} {told.median / 1e3:7.1f} us  {told.estimate:+8.0f} +-{told.half:4.0f} ns"
-            f" of {told.margin:5.0f}  AUC {told.auc:.3f}  t {told.t:+6.1f}  {said}{'' if self.right else '  WRONG'}"
+            f"{self.door:25} {self.what:26} {told.median / 1e3:6.1f} us "
+            f"{told.estimate:+7.0f} +-{told.half:4.0f} ns of {told.margin:4.0f}  "
+            f"AUC {told.auc:.3f}  t {told.t:+6.1f}  {said}{'' if self.right else '  WRONG'}"
         )
 
 
@@ -94,7 +93,7 @@ class Lane:
 
 def turns_of(nanoseconds: int) -> int:
     """Return how many turns of an empty loop take so long, here and now."""
-    turns = 10_000
+    turns = 200  # about as many as are to be burnt: a long loop runs at another pace
 
     def once() -> int:
         began = perf_counter_ns()
@@ -102,7 +101,7 @@ def turns_of(nanoseconds: int) -> int:
             pass
         return perf_counter_ns() - began
 
-    return max(1, round(nanoseconds * turns / median(once() for _ in range(50))))
+    return max(1, round(nanoseconds * turns / median(once() for _ in range(2_000))))
 
 
 def measured(door: Door, pairs: int, seed: int) -> Iterator[Line]:
@@ -111,8 +110,8 @@ def measured(door: Door, pairs: int, seed: int) -> Iterator[Line]:
     desk = Desk(door.app(drawn.hidden))
 
     def lane(first: Iterable[str], second: Iterable[str], shape: str) -> Lane:
-        asked = ([door.ask(name, SHAPES[shape]) for name in each] for each in (first, second))
-        return Lane(desk, *asked, seed)
+        made = [[door.ask(name, SHAPES[shape]) for name in pair] for pair in zip(first, second, strict=True)]
+        return Lane(desk, [one for one, _ in made], [other for _, other in made], seed)
 
     shape = door.shapes[len(door.shapes) // 2]
     control = lane(drawn.absent, drawn.others, shape)
@@ -150,16 +149,17 @@ def main() -> int:
     parser.add_argument("--only", choices=[door.name for door in DOORS], help="one door")
     parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4)))
     options = parser.parse_args()
-    print(f"{options.pairs} pairs, seed {options.seed}, load {os.getloadavg()[0]:.1f}", flush=True)
+    _say(f"{options.pairs} pairs, seed {options.seed}, load {os.getloadavg()[0]:.1f}")
     chosen = [door for door in DOORS if options.only in (None, door.name)]
     outcomes = [settled(door, options.pairs, options.seed, _say) for door in chosen]
     for door, outcome in zip(chosen, outcomes, strict=True):
-        print(f"{door.name}: {outcome}")
+        _say(f"{door.name}: {outcome}")
     return int(any(outcome != "equivalent" for outcome in outcomes))
 
 
 def _say(line: str) -> None:
-    print(line, flush=True)
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

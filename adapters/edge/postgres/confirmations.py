@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import fields
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, LiteralString
 
 from ....kernel.confirmation import Confirmation
-from ..confirmations import Listing
+from ..confirmations import NOBODYS, Listing
 from ..extras import require
 
 if TYPE_CHECKING:
@@ -70,7 +71,15 @@ on conflict (owner, tool, fingerprint)
 _WAITING: Final[LiteralString] = """
 select count(*) from {table} where owner = %s and status = 'pending' and expires_at > %s
 """
-_READ: Final[LiteralString] = "select {columns} from {table} where id = %s"
+# A row of nobody's stands in for one that is not there, so that reading it takes as long.
+_READ: Final[LiteralString] = """
+select {columns} from (
+  select 0 as place, {table}.* from {table} where id = %s
+  union all
+  select 1, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s::timestamptz, %s::timestamptz, %s::timestamptz, %s,
+    %s, %s, %s::timestamptz
+) as found order by place limit 1
+"""
 _SWAP: Final[LiteralString] = """
 update {table} set status = %s, updated_at = %s, version = %s, decided_by = %s, decided_at = %s
 where id = %s and version = %s
@@ -84,6 +93,7 @@ order by created_at desc, id desc limit %s
 _PURGE: Final[LiteralString] = """
 delete from {table} where expires_at < %s and updated_at + (expires_at - created_at) < %s
 """
+_NOBODYS: Final = tuple(getattr(NOBODYS, each.name) for each in fields(NOBODYS))
 _DURABLE: Final = """
 select set_config('synchronous_commit', 'on', false)
 where current_setting('synchronous_commit') in ('off', 'local')
@@ -122,8 +132,9 @@ class PostgresConfirmationStore:
 
     async def read(self, ident: str, *, sealed: bool = False) -> Confirmation | None:
         """Return a row by its id."""
-        rows = await self._fetched(_READ, (ident,), sealed=sealed)
-        return Confirmation(*rows[0]) if rows else None
+        ((ident_found, *rest),) = await self._fetched(_READ, (ident, *_NOBODYS), sealed=sealed)
+        row = Confirmation(ident_found, *rest)
+        return row if row.ident == ident else None
 
     async def swap(self, row: Confirmation) -> bool:
         """Put a changed row in the place of its last version."""

@@ -20,6 +20,7 @@ from .branch_key import VARIABLE
 from .refused import DatabaseRefused, one_line
 
 _VERSION: Final = re.compile(r"\(PostgreSQL\) (\d+)")
+_TIMES_TRANSACTIONS: Final = 17
 DUMP: Final = ("--schema-only", "--no-subscriptions", "--no-password")
 LOAD: Final = ("--no-psqlrc", "--quiet", "--no-password", "--single-transaction", "--set=ON_ERROR_STOP=1")
 
@@ -35,12 +36,17 @@ class Programs:
 
 def programs_for(server: int) -> Programs:
     """Return the programs of the server's major version, or the next newer ones. Raises: DatabaseRefused."""
-    found = sorted((each for each in _installed() if each.major >= server), key=lambda each: each.major)
-    if not found:
-        cause = f"there is no `pg_dump` with `psql` of PostgreSQL {server} or later"
+    fitting = [each for each in _installed() if _fits(each.major, server)]
+    if not fitting:
+        cause = f"there is no `pg_dump` with `psql` that fits PostgreSQL {server}"
         fix = f"install the client programs of PostgreSQL {server}, or copy everything: `--full`"
         raise DatabaseRefused("X_DB_PROGRAM_MISSING", cause, fix)
-    return found[0]
+    return min(fitting, key=lambda each: each.major)
+
+
+def _fits(major: int, server: int) -> bool:
+    """A schema as 17 and later write it names a setting that servers before do not know."""
+    return major >= server and (server >= _TIMES_TRANSACTIONS or major < _TIMES_TRANSACTIONS)
 
 
 def _installed() -> Iterator[Programs]:

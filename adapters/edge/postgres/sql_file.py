@@ -16,7 +16,6 @@ from .refused import DatabaseRefused, one_line
 if TYPE_CHECKING:
     from psycopg import Connection, Error
 
-FAILED: Final = "X_DB_SQL_FAILED"
 INVALID: Final = "X_DB_SQL_FILE"
 MAX_BYTES: Final = 16 * 1024 * 1024
 _HINTS: Final = {

@@ -166,9 +166,7 @@ def test_the_comment_of_the_source_stays_behind_the_marker(shop: Shop) -> None:
     assert rest == "it's the \\ shop\nof two lines"
 
 
-def test_while_it_is_filled_nobody_but_its_owner_can_enter(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_while_it_is_filled_only_its_owner_can_enter(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = list[tuple[set[str], list[tuple[object, ...]]]]()
     fill = branch_load.fill
 
@@ -449,6 +447,29 @@ def test_without_programs_that_fit_the_full_copy_is_the_way(
     assert told.code == "X_DB_PROGRAM_MISSING"
     assert "--full" in told.fix
     assert shop.branch("feat", FULL).name == "feat"
+
+
+@pytest.mark.parametrize(
+    ("server", "installed", "chosen"),
+    [
+        (18, [15, 18, 19], 18),
+        (17, [15, 19, 18], 18),
+        (15, [18, 16], 16),
+        (15, [18, 15, 14], 15),
+        (16, [17, 18], None),
+        (18, [17], None),
+        (18, [], None),
+    ],
+)
+def test_programs_are_those_of_the_server_or_the_next_that_it_understands(
+    server: int, installed: list[int], chosen: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = [programs.Programs(Path(), Path(), major) for major in installed]
+    monkeypatch.setattr(programs, "_installed", lambda: iter(there))
+    try:
+        assert programs.programs_for(server).major == chosen
+    except DatabaseRefused as refusal:
+        assert (refusal.code, chosen) == ("X_DB_PROGRAM_MISSING", None)
 
 
 def test_a_password_reaches_the_programs_by_their_environment_alone(monkeypatch: pytest.MonkeyPatch) -> None:

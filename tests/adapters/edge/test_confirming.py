@@ -403,7 +403,7 @@ def test_a_check_of_the_apps_own_crosses_organisations_and_then_an_unknown_id_is
 def test_four_eyes_are_one_policy(tmp_path: Any) -> None:
     text = (
         f'forbid (principal, action == Action::"{PATH}", resource)\n'
-        "when { resource has user && resource.user == principal.user };"
+        "when { resource.user == principal.user };"
     )
     (tmp_path / "eyes.cedar").write_text(text)
     shop = Shop(settings={"policies_dir": tmp_path})

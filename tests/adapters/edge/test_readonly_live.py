@@ -38,6 +38,10 @@ CREATE FUNCTION round(x text) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN
 CREATE FUNCTION calls_itself(n int) RETURNS int LANGUAGE sql STABLE AS 'SELECT n';
 CREATE OR REPLACE FUNCTION calls_itself(n int) RETURNS int LANGUAGE sql STABLE
   AS 'SELECT CASE WHEN n > 0 THEN calls_itself(n - 1) END';
+CREATE FUNCTION of_dblink(n int) RETURNS int LANGUAGE sql IMMUTABLE RETURN n;
+ALTER EXTENSION dblink ADD FUNCTION of_dblink(int);
+CREATE FUNCTION of_hstore(n int) RETURNS int LANGUAGE sql IMMUTABLE RETURN n;
+ALTER EXTENSION hstore ADD FUNCTION of_hstore(int);
 CREATE AGGREGATE honest_sum(int) (SFUNC = int4pl, STYPE = int);
 CREATE DOMAIN percent AS int CHECK (VALUE BETWEEN 0 AND 100);
 CREATE DOMAIN deeper AS locked_text;
@@ -81,6 +85,7 @@ HONEST: Final = [
     "SELECT via_twice(2)",
     "SELECT standard(1), atomic(1), calls_itself(2)",
     "SELECT honest_sum(id) FROM orders",
+    "SELECT of_hstore(1)",
     "SELECT 5::percent, ARRAY[1]::percent[]",
     "SELECT (ROW(1, 2)::pair).a",
     "SELECT 'low'::mood, ARRAY['low']::mood[]",
@@ -103,6 +108,7 @@ HARMFUL: Final = {
     "SELECT atomic_two(1)": "atomic_two",
     "SELECT default_moves()": "default_moves",
     "SELECT definer(1)": "definer",
+    "SELECT of_dblink(1)": "of_dblink",
     "SELECT takes_locked('x')": "takes_locked",
     "SELECT anything(1)": "anything",
     "SELECT o.anything FROM orders o": "anything",
