@@ -9,12 +9,8 @@ from .adapters.edge.confirmations import (
     MemoryConfirmationStore,
     memory_confirmation_store,
 )
-from .adapters.edge.confirming import (
-    DEFAULT_MCP_CONFIRMATION_TTL,
-    confirmations_for,
-    mcp_confirmations,
-    waited,
-)
+from .adapters.edge.confirming import DEFAULT_MCP_CONFIRMATION_TTL, mcp_confirmations
+from .adapters.edge.confirming_lists import confirmations_for, waited
 from .adapters.edge.facts import fact_resources
 from .adapters.edge.frameworks import django_guard, fastapi_guard, flask_guard, refusal_handler
 from .adapters.edge.guards import Allowed, Guard, Refused, guard
@@ -36,6 +32,7 @@ from .adapters.edge.reload import Reloaded, reload_policies
 from .adapters.edge.run import Open, OpenSync
 from .adapters.edge.runtime import Runtime
 from .adapters.edge.seal_keys import new_seal_key, seal_keys
+from .adapters.edge.sql_query import Queries, db_query
 from .adapters.edge.stdio import serve_stdio, serve_stdio_async
 from .adapters.edge.streams import StreamLimits
 from .adapters.edge.task_store import MemoryTaskStore, TaskStore
@@ -77,6 +74,7 @@ from .kernel.meter import Limits, Rate, Verdict
 from .kernel.model import Agent, Human, Principal
 from .kernel.money import Money
 from .kernel.refs import Ref
+from .kernel.sql_catalog import Own
 from .kernel.steps import RequestFacts, SessionFacts
 from .kernel.tasks import TaskLimits
 
@@ -122,10 +120,12 @@ __all__ = [
     "OAuth",
     "Open",
     "OpenSync",
+    "Own",
     "PostgresConfirmationStore",
     "PostgresIdempotencyStore",
     "PostgresTaskStore",
     "Principal",
+    "Queries",
     "Rate",
     "RateStore",
     "Ref",
@@ -155,6 +155,7 @@ __all__ = [
     "can",
     "confirmations_for",
     "db_migrate",
+    "db_query",
     "define_app_mcp",
     "django_guard",
     "expose",

@@ -297,7 +297,7 @@ _TABLE: Final = (
     Code(
         "X_DB_QUERY_FAILED",
         "caller",
-        "PostgreSQL refuses the query",
+        "the server refuses the query",
         "correct the query as the cause says",
         "correct the query as the cause says",
     ),

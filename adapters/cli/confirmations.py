@@ -21,7 +21,7 @@ from ...kernel.errors import refusal
 from ...kernel.model import Human, Ok, PrincipalInvalid
 from ...kernel.strict_json import Json
 from ..edge.confirmations import MemoryConfirmationStore
-from ..edge.confirming import confirmations_for
+from ..edge.confirming_lists import confirmations_for
 from ..edge.run import Open, Running
 from ..http.plain_text import Segment, alphabets, pieces, segments
 from .caller import USAGE, names, record

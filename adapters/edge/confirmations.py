@@ -18,7 +18,19 @@ _LONG_AGO: Final = datetime(2000, 1, 1, tzinfo=UTC)
 # What is read in the place of a row that is not there, so that reading it takes as long. No principal can be
 # of its organisation (`model._checked_id`), and a policy about it speaks as of a row of another one.
 NOBODYS: Final = Confirmation(
-    "-" * 32, "-", "-" * 64, "\n", "-", "agent", "-", "-", "-:" + "-" * 64, b"", *(_LONG_AGO,) * 3
+    ident="-" * 32,
+    server="-",
+    owner="-" * 64,
+    org="\n",
+    actor="-",
+    actor_kind="agent",
+    person="-",
+    tool="-",
+    fingerprint="-" * 64,
+    sealed=b"",
+    created=_LONG_AGO,
+    expires=_LONG_AGO,
+    updated=_LONG_AGO,
 )
 
 

@@ -5,7 +5,6 @@ Which call waits, and who may decide, are the kernel's; this brings it time, ids
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,19 +31,16 @@ from ...kernel.confirmation import (
 from ...kernel.confirmed import carried
 from ...kernel.declare import Action, Context, can
 from ...kernel.errors import ActionError, Fault, fault
-from ...kernel.model import Principal
 from ...kernel.steps import MoveConfirmation, OpenConfirmation
-from .confirmations import NOBODYS, ConfirmationStore, Listing, MemoryConfirmationStore
+from .confirmations import NOBODYS, ConfirmationStore, MemoryConfirmationStore
 from .seal_keys import are_given, keys_of_this_process, seal_keys
 
 if TYPE_CHECKING:
-    from .run import Running
+    pass
 
 DEFAULT_MCP_CONFIRMATION_TTL: Final = timedelta(minutes=10)
 MAX_TTL: Final = timedelta(days=366)
 ID_BYTES: Final = 24
-SCANNED: Final = 1_000
-POLL_SECONDS: Final = 0.25
 
 
 class McpConfirmation(BaseModel):
@@ -268,46 +264,6 @@ def desk_of(action: Action | None) -> Desk | None:
     """Return the desk of what ``mcp_confirmations`` returned."""
     desk = None if action is None or action.confirming is None else action.confirming.desk
     return desk if isinstance(desk, Desk) else None
-
-
-async def confirmations_for(
-    running: Running, principal: Principal, which: Literal["open", "ended"] = "open", limit: int = 100
-) -> list[Confirmation]:
-    """Return the confirmations that ``principal`` may view now, the newest first and without arguments.
-
-    Each is judged as a view of it would be; listing them is no event. Of an organisation's own rows, or of
-    every one's where the app has a ``check``, the newest thousand are looked at.
-    """
-    desk = running.app.confirmations
-    if desk is None:
-        return []
-    now = running.clock()
-    every = Listing(desk.servers, principal.org, desk.crosses_orgs, which == "open", now, SCANNED)
-    seen: list[Confirmation] = []
-    for row in await desk.store.listed(every):
-        if len(seen) < limit and await running.permitted(principal, desk.path, _view(row)):
-            seen.append(row)
-    return seen
-
-
-def _view(row: Confirmation) -> dict[str, Any]:
-    return {"id": row.ident, "decision": "view"}
-
-
-async def waited(running: Running, ident: str, version: int, seconds: float) -> Confirmation | None:
-    """Return a confirmation once it is no longer of this version, or as it is when the seconds are over.
-
-    Looks four times a second, so that what another process decides is seen too. Whoever waits has been
-    allowed to see it: this asks nobody.
-    """
-    desk, loop = running.app.confirmations, asyncio.get_running_loop()
-    until = loop.time() + seconds
-    while desk is not None:
-        row = await desk.store.read(ident)
-        if row is None or row.version != version or loop.time() >= until:
-            return row
-        await asyncio.sleep(min(POLL_SECONDS, max(0.0, until - loop.time())))
-    return None
 
 
 def _detail(row: Confirmation, now: datetime, arguments: dict[str, Any] | None) -> ConfirmationDetail:

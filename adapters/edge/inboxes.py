@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime
+from functools import cache
+from importlib.resources import files
+from typing import Final
 
 from ...kernel.errors import Fault, fault
 from ..http.inbox_page import Inbox
 from .confirming import Desk
 from .extras import require
 
-MISPLACED = ("api", ".well-known")
+MISPLACED: Final = ("api", ".well-known")
+_FILES: Final = files(__name__.rpartition(".")[0])
 
 
 def inbox_of(path: str | None, title: str, desk: Desk | None) -> Inbox | None:
@@ -17,7 +22,8 @@ def inbox_of(path: str | None, title: str, desk: Desk | None) -> Inbox | None:
     if path is None or desk is None:
         return None
     require("jinja2", "nonsuch[inbox]", "Jinja2")
-    return Inbox("/" + path.strip("/"), title, desk.path)
+    style = _FILES.joinpath("inbox.css").read_bytes()
+    return Inbox("/" + path.strip("/"), title, desk.path, _draw(), style)
 
 
 def inbox_faults(path: str | None, mcp: str, desk: Desk | None, *, sessions: bool) -> Iterator[Fault]:
@@ -34,3 +40,16 @@ def inbox_faults(path: str | None, mcp: str, desk: Desk | None, *, sessions: boo
     if not all(parts) or parts[0] in MISPLACED or parts == mcp.strip("/").split("/"):
         cause = f"`inbox` cannot be at `{path}`: something else is there"
         yield fault(code, cause, "give it a path of its own, as `/confirmations`")
+
+
+@cache
+def _draw() -> Callable[[Mapping[str, object]], str]:
+    from jinja2 import Environment, StrictUndefined
+
+    made = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    made.filters["when"] = _when
+    return made.from_string(_FILES.joinpath("inbox.html.j2").read_text("utf-8")).render
+
+
+def _when(at: datetime) -> str:
+    return at.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -59,7 +59,7 @@ from ...kernel.strict_json import Json
 from .app import App
 from .audit import record
 from .client import StreamClient, Waiting, spoken
-from .confirming import confirmations_for
+from .confirming_lists import confirmations_for
 from .idempotency import IdempotencyBook, atomic_of
 from .limits import Closable
 from .streams import Streams

@@ -50,7 +50,7 @@ def serve(server: HttpServer, inbox: Inbox, head: Head) -> Steps[Reply]:
         return page.refused(seen, 403, told)
     place = head.path.removeprefix(inbox.path).removeprefix("/")
     if place == STYLE and head.method in _READS:
-        return page.style()
+        return page.style(inbox)
     if head.method not in _READS and not same_origin(head):  # 2
         return _wrong(server, seen, "X_FORBIDDEN", "a decision comes from this page, and from no other site")
     who = yield from authenticate(head, server.door, agents_only=False, session=server.session(head))  # 3

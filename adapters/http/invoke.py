@@ -196,7 +196,9 @@ def _sent(asked: _Asked) -> Steps[dict[str, Json] | Reply]:
         cause = f"the arguments of a {head.method} come in its body, and none in the query string"
         return (yield from _unread(asked, "X_INPUT_INVALID", cause))
     body = yield ReadBody(server.door.body_limit)
-    if not isinstance(body, Returned) or not isinstance(body.value, bytes):
+    if not isinstance(body, Returned):  # its caller is gone: nobody reads this, and nothing was asked
+        return problem(STATUS["X_MCP_BODY_TOO_LARGE"], refused("X_MCP_BODY_TOO_LARGE", server.door.audience))
+    if not isinstance(body.value, bytes):
         return (yield from _unread(asked, "X_MCP_BODY_TOO_LARGE"))
     try:
         value = loads(body.value, server.door.limits)

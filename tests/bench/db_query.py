@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
 
 import psycopg
 import uvloop
@@ -43,7 +44,7 @@ def measure(plan: Plan) -> dict[str, Series]:
 Asking = Callable[[], Awaitable[object]]
 
 
-async def _opened(address: str) -> tuple[dict[str, Asking], Callable[[], Awaitable[None]]]:
+async def _opened(address: str) -> tuple[dict[str, Asking], Callable[[], Coroutine[Any, Any, None]]]:
     pool = AsyncConnectionPool(address, min_size=1, max_size=2, open=False, kwargs={"autocommit": True})
     await pool.open(wait=True)
     asked = guard()

@@ -83,7 +83,7 @@ DECIDING_STDLIB: Final = words(
     " functools graphlib hashlib hmac inspect ipaddress itertools json math pathlib re types typing"
     " urllib.parse uuid"
 )
-TRANSLATING_STDLIB: Final = DECIDING_STDLIB | {"logging"}
+TRANSLATING_STDLIB: Final = DECIDING_STDLIB | {"logging", "unicodedata"}
 LIBRARIES: Final = frozenset({"pydantic", "pydantic.dataclasses", "pydantic.fields", "pydantic_core"})
 ACTS: Final = words(
     "now utcnow today uuid1 uuid4 open print eval exec __import__ read_text read_bytes write_text write_bytes"
@@ -177,7 +177,9 @@ def nothing_from_outside_that_acts(tree: Tree) -> list[str]:
     return [
         f"{each}, which is not in the list of what {_who(each.importer)} may import"
         for each in imports(tree)
-        if not each.relative and each.target not in _allowed(each.importer)
+        if not each.relative
+        and each.target not in _allowed(each.importer)
+        and each.importer not in IMPORTERS.get(_top(each), ())
     ]
 
 

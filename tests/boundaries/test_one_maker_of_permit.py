@@ -39,6 +39,7 @@ STARTS: Final = "adapters/edge/run.py"
 
 # Who may copy or fill in a frozen value, and which. A changed copy of a Permit would be a second maker.
 COPIES: Final = {
+    "adapters/http/inbox.py": "a head without its origin; who looks at a page",
     "kernel/boot.py": "a declared action, under the name that the app gives it; an entry, in its group",
     "kernel/boot_content.py": "an entry, with its place and completions",
     "adapters/edge/prompts.py": "a declared prompt, with the function that reads its file",
@@ -58,6 +59,8 @@ COPIES: Final = {
     "adapters/mcp/connection.py": "what a connection remembers of its client",
     "kernel/sql.py": "the facts of a query, once what is refused in it has a place",
     "kernel/sql_rules.py": "a part of a query that is refused, with its place in characters",
+    "kernel/sql_weigh.py": "the facts of a body, without what it says of its parameters",
+    "adapters/edge/postgres/readonly_live.py": "the facts of a query, with what its database says",
     "adapters/edge/audit.py": "an audit event, once hidden is told from absent",
 }
 COPIERS: Final = frozenset({"dataclasses", "dataclasses.replace", "copy", "pickle", "copyreg", "marshal"})

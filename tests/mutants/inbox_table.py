@@ -59,7 +59,7 @@ INBOX_MUTANTS: Final = (
     mutant(
         "inbox-markup",
         "an argument is markup",
-        ("adapters.http.inbox_page:_page", "_templates()", "_templates().overlay(autoescape=False)"),
+        ("adapters.edge.inboxes:_draw", "autoescape=True", "autoescape=False"),
         first=PAGES,
     ),
     mutant(

@@ -116,7 +116,7 @@ def test_what_is_within_the_margin_passes_and_what_is_beyond_does_not(
     shift: int, *, equivalent: bool
 ) -> None:
     verdict = judged(drawn(1, 20_000), drawn(2, 20_000, shift))
-    assert (verdict.margin, verdict.equivalent) == (pytest.approx(610, rel=0.02), equivalent)
+    assert (verdict.margin, verdict.equivalent) == (pytest.approx(615, rel=0.03), equivalent)
 
 
 def test_a_leak_of_a_few_requests_is_seen_by_chance_alone() -> None:

@@ -18,7 +18,7 @@ def of_server(error: ServerError, text: str) -> DatabaseRefused:
     if error.state in _TIMEOUTS:
         return DatabaseRefused("X_DB_TIMEOUT", f"the query was stopped: {said}")
     at = f" at {place(text, error.at)}" if error.at is not None and text else ""
-    return DatabaseRefused("X_DB_QUERY_FAILED", f"PostgreSQL refuses the query: {said}{at}")
+    return DatabaseRefused("X_DB_QUERY_FAILED", f"the server refuses the query: {said}{at}")
 
 
 def lost(said: str) -> DatabaseRefused:

@@ -181,28 +181,28 @@ def test_a_cell_is_what_json_can_hold_of_it(lab: Lab, text: str, type_: str, cel
     assert found.bytes == len(json.dumps([cell], separators=(",", ":"), ensure_ascii=False).encode()) + 1
 
 
-@pytest.mark.parametrize(
-    ("text", "columns", "rows"),
-    [
-        ("SELECT", 0, [[]]),
-        ("SELECT FROM generate_series(1, 3)", 0, [[], [], []]),
-        ("SELECT 1 AS a, 2 AS a", 2, [[1, 2]]),
-        ("VALUES (1, 'a'), (2, NULL)", 2, [[1, "a"], [2, None]]),
-        ("TABLE categories ORDER BY id LIMIT 1", 3, [[1, None, "root"]]),
-        ("(SELECT 1) UNION ALL (SELECT 2) ORDER BY 1 DESC", 1, [[2], [1]]),
-        ("SELECT 1; ", 1, [[1]]),
-        (" ; SELECT 1 /* ; */ ; -- ;", 1, [[1]]),
-        ("SELECT 1 -- to the end", 1, [[1]]),
-        ("SHOW server_encoding", 1, [["UTF8"]]),
-        ("SHOW transaction_read_only", 1, [["on"]]),
-        ("SHOW TRANSACTION ISOLATION LEVEL", 1, [["read committed"]]),
-        (
-            "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 3) TABLE r",
-            1,
-            [[1], [2], [3]],
-        ),
-    ],
-)
+STATEMENTS: Final[list[tuple[str, int, list[list[Any]]]]] = [
+    ("SELECT", 0, [[]]),
+    ("SELECT FROM generate_series(1, 3)", 0, [[], [], []]),
+    ("SELECT 1 AS a, 2 AS a", 2, [[1, 2]]),
+    ("VALUES (1, 'a'), (2, NULL)", 2, [[1, "a"], [2, None]]),
+    ("TABLE categories ORDER BY id LIMIT 1", 3, [[1, None, "root"]]),
+    ("(SELECT 1) UNION ALL (SELECT 2) ORDER BY 1 DESC", 1, [[2], [1]]),
+    ("SELECT 1; ", 1, [[1]]),
+    (" ; SELECT 1 /* ; */ ; -- ;", 1, [[1]]),
+    ("SELECT 1 -- to the end", 1, [[1]]),
+    ("SHOW server_encoding", 1, [["UTF8"]]),
+    ("SHOW transaction_read_only", 1, [["on"]]),
+    ("SHOW TRANSACTION ISOLATION LEVEL", 1, [["read committed"]]),
+    (
+        "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 3) TABLE r",
+        1,
+        [[1], [2], [3]],
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "columns", "rows"), STATEMENTS)
 def test_every_kind_of_statement_is_answered(
     lab: Lab, text: str, columns: int, rows: list[list[Any]]
 ) -> None:

@@ -7,6 +7,8 @@ from typing import Any, Final
 
 import psycopg
 import pytest
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
 
 from nonsuch.adapters.edge.embedded import embedded_postgres
 from nonsuch.adapters.edge.postgres.readonly_grant import Granted, Wish, grant_readonly, statements
@@ -28,7 +30,7 @@ def admin() -> Iterator[Connection]:
 
 
 def _as(connection: Connection, user: str) -> Connection:
-    return psycopg.connect(psycopg.conninfo.make_conninfo(connection.info.dsn, user=user), autocommit=True)
+    return psycopg.connect(make_conninfo(connection.info.dsn, user=user), autocommit=True)
 
 
 def _may(connection: Connection, text: str) -> bool:
@@ -129,7 +131,7 @@ def test_what_is_printed_is_what_is_run_and_runs_nothing(admin: Connection) -> N
 
 @pytest.mark.parametrize("name", ['ro"; DROP TABLE orders; --', "two words", "Upper", "select"])
 def test_a_name_is_a_name(admin: Connection, name: str) -> None:
-    admin.execute(psycopg.sql.SQL("CREATE SCHEMA {}").format(psycopg.sql.Identifier(name)))
+    admin.execute(sql.SQL("CREATE SCHEMA {}").format(sql.Identifier(name)))
     assert grant_readonly(admin, Wish(role=name, schemas=(name, "public"), members=("owner",))).whole
     assert admin.execute("SELECT count(*) FROM orders").fetchone() == (0,)
 

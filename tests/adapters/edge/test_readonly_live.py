@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from nonsuch.adapters.edge.embedded import embedded_postgres
 from nonsuch.adapters.edge.postgres.readonly_judge import judged_by
@@ -328,8 +329,8 @@ def test_no_function_that_is_accepted_has_an_effect() -> None:
 def _install_everything(connection: psycopg.Connection[Any]) -> None:
     available = "SELECT name FROM pg_available_extensions ORDER BY name"
     for (name,) in connection.execute(available).fetchall():
-        statement = psycopg.sql.SQL("CREATE EXTENSION IF NOT EXISTS {} CASCADE")
-        connection.execute(statement.format(psycopg.sql.Identifier(name)))
+        statement = sql.SQL("CREATE EXTENSION IF NOT EXISTS {} CASCADE")
+        connection.execute(statement.format(sql.Identifier(name)))
 
 
 def _calls(connection: psycopg.Connection[Any]) -> list[str]:

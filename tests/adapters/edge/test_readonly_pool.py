@@ -32,7 +32,7 @@ def lab() -> Iterator[Lab]:
 
 @asynccontextmanager
 async def opened(lab: Lab, user: str = "postgres", **options: Any) -> AsyncGenerator[ReadOnly]:
-    database = ReadOnly(lab.of(user), **{"role": None, **options})
+    database = ReadOnly(lab.of(user), role=None, **options)
     try:
         yield database
     finally:
