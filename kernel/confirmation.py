@@ -75,13 +75,13 @@ class Confirmation:
         """From when on nothing but the end can come of it."""
         return self.updated + (self.expires - self.created) if self.status == "running" else self.expires
 
-    def open_at(self, now: datetime) -> bool:
+    def open_at(self, at: datetime) -> bool:
         """Whether a person can still decide it."""
-        return self.status == "pending" and now < self.expires
+        return self.status == "pending" and at < self.expires
 
-    def status_at(self, now: datetime) -> Status:
+    def status_at(self, at: datetime) -> Status:
         """Return what a person is shown: what has lapsed is over, even if nobody was told."""
-        if now < self.lapses or self.status not in OPEN or self.status == "rejected":
+        if at < self.lapses or self.status not in OPEN or self.status == "rejected":
             return self.status
         return "interrupted" if self.status == "running" else "expired"
 

@@ -207,7 +207,8 @@ class _Side:
     def _held(self, entry: Entry, role: str) -> frozenset[str]:
         caller = self._calling.caller(self._somebody(role))
         ident = self._calling.server if entry.resource is None else ""
-        return frozenset(self._calling.permits(caller, entry, None, ident, NO_ARGUMENTS).determining)
+        told = entry.resource.model() if entry.resource is not None and entry.resource.told else None
+        return frozenset(self._calling.permits(caller, entry, told, ident, NO_ARGUMENTS).determining)
 
     def _somebody(self, role: str, scopes: Iterable[str] = ()) -> Principal:
         roles = [role] if role else []

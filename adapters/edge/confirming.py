@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn
+from typing import Any, Final, Literal, NoReturn
 
 from pydantic import BaseModel, Field
 from pydantic_core import from_json
@@ -34,9 +34,6 @@ from ...kernel.errors import ActionError, Fault, fault
 from ...kernel.steps import MoveConfirmation, OpenConfirmation
 from .confirmations import NOBODYS, ConfirmationStore, MemoryConfirmationStore
 from .seal_keys import are_given, keys_of_this_process, seal_keys
-
-if TYPE_CHECKING:
-    pass
 
 DEFAULT_MCP_CONFIRMATION_TTL: Final = timedelta(minutes=10)
 MAX_TTL: Final = timedelta(days=366)

@@ -13,6 +13,7 @@ from typing import Final, Protocol, runtime_checkable
 from ...kernel.meter import Rate, Verdict, take
 
 MAX_KEYS: Final = 100_000
+LOOK_KEYS: Final = 1_024  # fewer are not looked through for those that are full again
 
 
 class RateStore(Protocol):
@@ -42,7 +43,8 @@ class Closable(Protocol):
 class MemoryRateStore:
     """Counts in this process, by a clock that is never set. Several processes each allow the whole rate.
 
-    Of more than ``max_keys`` buckets those are forgotten that are full soonest.
+    It holds no more than twice as many buckets as are in use, and of more than ``max_keys`` those are
+    forgotten that are full soonest.
     """
 
     def __init__(self, clock: Callable[[], int] = time.monotonic_ns, max_keys: int = MAX_KEYS) -> None:
@@ -51,6 +53,7 @@ class MemoryRateStore:
             raise ValueError("a store of rates holds one bucket or more")
         self._clock, self._max_keys = clock, max_keys
         self._full_at: dict[str, int] = {}
+        self._look_at = min(LOOK_KEYS, max_keys)
         self._lock = threading.Lock()
 
     async def take(self, key: str, rate: Rate, count: int) -> Verdict:
@@ -60,7 +63,7 @@ class MemoryRateStore:
             state, verdict = take(self._full_at.get(key), now, rate, count=count)
             if state > now:
                 self._full_at[key] = state
-            if len(self._full_at) > self._max_keys:
+            if len(self._full_at) > self._look_at:
                 self._forget(now)
             return verdict
 
@@ -70,5 +73,9 @@ class MemoryRateStore:
 
     def _forget(self, now: int) -> None:
         """Forget full buckets; if all are in use, the ones that are full soonest, for they forget least."""
-        kept = sorted((full, key) for key, full in self._full_at.items() if full > now)
-        self._full_at = {key: full for full, key in kept[-self._max_keys // 2 :]}
+        kept = {key: full for key, full in self._full_at.items() if full > now}
+        if len(kept) > self._max_keys:
+            latest = sorted((full, key) for key, full in kept.items())[-self._max_keys // 2 :]
+            kept = {key: full for full, key in latest}
+        self._full_at = kept
+        self._look_at = min(max(LOOK_KEYS, 2 * len(kept)), self._max_keys)

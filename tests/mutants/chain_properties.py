@@ -78,6 +78,7 @@ def _written() -> Iterator[None]:
     ]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(audit_chain, "RETRY_SECONDS", 0.01)
+        patch.setattr(written, "PATIENCE", 6.0)
         for test in (*tests, _full):
             with TemporaryDirectory() as place:
                 test(Path(place) / "audit.jsonl")

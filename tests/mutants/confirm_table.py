@@ -113,7 +113,7 @@ CONFIRM_MUTANTS: Final = (
     mutant(
         "confirm-used-late",
         "an approval is used when it has lapsed",
-        ("kernel.confirmation:Confirmation.status_at", "now < self.lapses", "now <= self.lapses"),
+        ("kernel.confirmation:Confirmation.status_at", "at < self.lapses", "at <= self.lapses"),
         first=TABLE,
     ),
     mutant(

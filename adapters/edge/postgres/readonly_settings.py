@@ -96,7 +96,7 @@ def duration(milliseconds: int) -> str:
 
 
 def literal(text: str) -> str:
-    """Return a text as a literal that every setting reads alike: it holds no backslash. Raises: ValueError."""
+    """Return a text as a literal that every setting reads alike, without backslashes. Raises: ValueError."""
     if "\\" in text or "\0" in text:
         raise ValueError("no backslash may stand in a name or a setting")
     return "'" + text.replace("'", "''") + "'"
@@ -114,7 +114,7 @@ def listed(values: Iterable[str]) -> str:
 
 
 def _schemas(path: str | None) -> tuple[str, ...]:
-    """Return the schemas of a path as the server writes it: a comma and a space between, quotes where needed."""
+    """Return the schemas of a path as the server writes it, in quotes where that is needed."""
     found: list[str] = []
     rest = path or ""
     while rest:

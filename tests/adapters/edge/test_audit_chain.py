@@ -35,6 +35,7 @@ from .post_office import CLERK, NOW, SENTINEL, VISITOR, World
 Log = pytest.LogCaptureFixture
 WRITER: Final = [sys.executable, str(Path(__file__).with_name("chaining.py"))]
 ONE: Final = {"k1": KEYS["k1"]}
+PATIENCE: Final = 20.0
 
 
 def walked(path: Path, keys: Mapping[str, bytes] = KEYS, *, closed: bool = True) -> tuple[Walk, Flaw | None]:
@@ -84,7 +85,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def until(holds: Callable[[], bool]) -> None:
     """Wait for a thread."""
-    ends = time.monotonic() + 20
+    ends = time.monotonic() + PATIENCE
     while not holds():
         assert time.monotonic() < ends
         time.sleep(0.002)

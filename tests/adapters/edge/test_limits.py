@@ -79,6 +79,17 @@ def test_looking_takes_no_room_and_neither_does_what_is_full_again() -> None:
         assert len(store) <= 5
 
 
+def test_what_is_full_again_is_forgotten_long_before_the_room_is_used_up() -> None:
+    """Callers from ever new addresses: what they leave behind is no more than twice what is in use."""
+    at, most = [0], 0
+    store = MemoryRateStore(lambda: at[0])
+    for number in range(20_000):
+        at[0] += RATE.interval // 1_000
+        now(store.take(f"k{number}", RATE, 1))
+        most = max(most, len(store))
+    assert most <= 2_048
+
+
 def test_a_walk_of_keys_stays_in_its_room_and_frees_nobody_who_spent_everything() -> None:
     """Or whoever is over the rate would call from many addresses, and be forgotten."""
     store = MemoryRateStore(lambda: 10**9, max_keys=100)
