@@ -471,3 +471,9 @@ def test_the_digest_of_a_torn_line_is_of_what_was_there() -> None:
         "sha256": sha256(b"abc").hexdigest(),
         "kind": "chain-torn",
     }
+
+
+def test_a_note_of_a_kind_that_nobody_knows_is_an_event() -> None:
+    for event in ('{"kind":"chain-later"}', '{"lost":"many","kind":"chain-gap"}'):
+        walk, flaw = walked(b"".join(chain([event])))
+        assert (flaw, walk.head.seq, walk.gaps) == (None, 1, 0)

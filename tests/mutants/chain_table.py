@@ -33,7 +33,7 @@ CHAIN_MUTANTS: Final = (
         first=CHAIN,
     ),
     mutant(
-        "unlinked",
+        "chain-unlinked",
         "the MAC before is not in a record's MAC",
         (_MAC, _BOUND, _BOUND.replace("before", "bytes(32)")),
         first=CHAIN,

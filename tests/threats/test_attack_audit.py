@@ -1,4 +1,4 @@
-"""No text of a caller breaks out of its line of the audit or of the chain; no secret of anybody gets there."""
+"""No text of a caller breaks out of its line of the audit or of the chain; no secret gets into either."""
 
 from __future__ import annotations
 

@@ -188,7 +188,8 @@ async def opened(wire: Wire, wanted: Wanted, since: float) -> Session:
     """Return a session on a connection, once it is known what stands on it.
 
     1. does the server refuse two statements in one message?  2. does the login only read?  3. if not, may it
-    become the role, and does that?  4. which functions may be executed?  5. pin it. Raises: ServerError, Unpinned, LinkLost.
+    become the role, and does that?  4. which functions may be executed?  5. pin it.
+    Raises: ServerError, Unpinned, LinkLost.
     """
     guards = {ONE_STATEMENT} if await _refuses_two(wire) else set[str]()  # 1
     version = wire.pg.server_version
