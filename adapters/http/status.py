@@ -43,10 +43,16 @@ STATUS: Final[Mapping[str, int]] = {
     "X_MCP_CONFIRMATION_EXPIRED": 409,
     "X_MCP_CONFIRMATION_PENDING": 409,
     "X_MCP_CONFIRMATION_UNREADABLE": 409,
+    "X_DB_BRANCH_BUSY": 409,
+    "X_DB_MIGRATION_FAILED": 409,
+    "X_DB_MIGRATIONS_DIFFER": 409,
     "X_MCP_CLIENT_SILENT": 409,  # nobody can be asked over HTTP
     "X_MCP_BODY_TOO_LARGE": 413,
     "X_MEDIA_TYPE_UNSUPPORTED": 415,
     "X_INPUT_INVALID": 422,
+    "X_DB_SQL_FILE": 422,
+    "X_DB_QUERY_FAILED": 422,
+    "X_DB_TIMEOUT": 422,  # the query's own fault: it was allowed so many seconds
     "X_IDEMPOTENCY_KEY_REQUIRED": 428,
     "X_MCP_CONFIRMATIONS_FULL": 429,
     "X_MCP_RATE_LIMITED": 429,

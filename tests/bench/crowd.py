@@ -216,7 +216,7 @@ async def crowd(port: int, plan: Plan) -> None:
 
 async def _again(told: Counter[str], once: Callable[[], Awaitable[str]]) -> None:
     while True:
-        await asyncio.sleep(random.random())  # noqa: S311  (when to come)
+        await asyncio.sleep(random.random() * KEPT_SECONDS)  # noqa: S311  (when to come)
         try:
             told[await once()] += 1
         except (OSError, EOFError) as fault:
@@ -226,6 +226,8 @@ async def _again(told: Counter[str], once: Callable[[], Awaitable[str]]) -> None
 def _kept(port: int, number: int, told: Counter[str]) -> Callable[[], Awaitable[str]]:
     """A connection that is kept, says something now and then, and is made anew after half a minute."""
 
+    sent = request(f"t{number % 100}", "still here")
+
     async def once() -> str:
         reader, writer = await asyncio.open_connection(HOST, port)
         told["open"] += 1
@@ -234,7 +236,7 @@ def _kept(port: int, number: int, told: Counter[str]) -> Callable[[], Awaitable[
             while time.monotonic() < end:
                 if writer.is_closing():
                     return "kept, and let go"
-                writer.write(request(f"t{number % 100}", "still here"))
+                writer.write(sent)
                 if await status_of(reader) != 200:
                     return "kept, and refused"
                 await asyncio.sleep(KEPT_SECONDS)

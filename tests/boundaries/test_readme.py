@@ -39,6 +39,12 @@ ELSEWHERE: Final = {
     "make demo": "tests/adapters/demo/test_postly.py",
     "make test": "this run",
     "pip install nonsuch[serve]": "tests/boundaries/test_packaging.py",
+    "export NONSUCH_AUDIT_KEYS=2026-11:$(openssl rand -hex 32)": "tests/adapters/cli/test_audit.py",
+    "nonsuch audit verify audit.jsonl --heads /mnt/elsewhere/heads": "tests/adapters/cli/test_audit.py",
+    "nonsuch audit head audit.jsonl": "tests/adapters/cli/test_audit.py",
+    "nonsuch db grant-readonly --to app": "tests/adapters/edge/test_readonly_grant.py",
+    "nonsuch db query SELECT count(*) FROM orders": "tests/adapters/cli/test_db_query.py",
+    "echo SELECT * FROM totals | nonsuch db guard --database $DATABASE_URL": "tests/adapters/cli/test_db_query.py",
 }
 
 
