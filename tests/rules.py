@@ -103,6 +103,9 @@ class Argument:
     header: str | None = None
 
 
+DECIDE = "doc:decide"  # the permission of whoever decides calls that wait for a person
+
+
 @dataclass(frozen=True, slots=True)
 class Tool:
     """An action, a query of many rows, a query of one, or a hand-written tool (which has no path).
@@ -256,6 +259,7 @@ def purge(world: World, hidden: Iterable[str]) -> World:
     content = tuple(each for each in world.content if each.name not in gone)
     alive = {"any", *(tool.name for tool in kept), *(tool.permission for tool in kept)}
     alive |= {name for each in content for name in (each.action, each.permission) if name is not None}
+    alive |= {DECIDE for tool in kept if tool.confirms}
     types = {tool.acts_on for tool in kept}
     left = {
         scope: tuple(name for name in names if name not in gone)

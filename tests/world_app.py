@@ -114,7 +114,7 @@ def confirming(registry: Registry, names: list[str]) -> Action | None:
         return None
     keys = SealKeys((SealKey("k", SECRET),))
     store = memory_confirmation_store()
-    action = mcp_confirmations(tools=names, store=store, permission="doc:read", keys=keys, name="decide")
+    action = mcp_confirmations(tools=names, store=store, permission=rules.DECIDE, keys=keys, name="decide")
     made = Counter[str]()
 
     def ident(asking: Asking) -> str:

@@ -44,7 +44,9 @@ ELSEWHERE: Final = {
     "nonsuch audit head audit.jsonl": "tests/adapters/cli/test_audit.py",
     "nonsuch db grant-readonly --to app": "tests/adapters/edge/test_readonly_grant.py",
     "nonsuch db query SELECT count(*) FROM orders": "tests/adapters/cli/test_db_query.py",
-    "echo SELECT * FROM totals | nonsuch db guard --database $DATABASE_URL": "tests/adapters/cli/test_db_query.py",
+    "echo SELECT * FROM totals | nonsuch db guard --database $DATABASE_URL": (
+        "tests/adapters/cli/test_db_query.py"
+    ),
 }
 
 

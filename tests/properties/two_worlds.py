@@ -122,6 +122,7 @@ _RULES: Final = (
 )
 _GRANTS: Final = (
     ("viewer", "doc:read"),
+    ("viewer", rules.DECIDE),
     ("editor", "doc:list"),
     ("editor", "vault:list"),
     ("staff", "doc:read"),
