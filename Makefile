@@ -17,7 +17,7 @@ unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: demo test check bench conformance review lock clean help
+.PHONY: demo test check bench timing load conformance review lock clean help
 
 demo: .venv/.ready  ## run the demo app; ARGS=--once makes one tour and ends
 	@$(BIN)/python -m nonsuch.adapters.demo.postly $(ARGS)
@@ -33,6 +33,12 @@ check: .venv/.ready  ## lint, format and types
 
 bench: .venv/.ready  ## measure the performance bars
 	@$(BIN)/python -m tests.bench.run $(ARGS)
+
+timing: .venv/.ready  ## measure whether latency tells a hidden name from an absent one; ARGS=--pairs=4000 is quick
+	@$(BIN)/python -m tests.timing.run $(ARGS)
+
+load: .venv/.ready  ## measure `nonsuch serve` under a crowd, for ten minutes; ARGS=--seconds=60 is quick
+	@$(BIN)/python -m tests.bench.crowd $(ARGS)
 
 conformance: .venv/.ready  ## run the protocol's conformance suite over ASGI and WSGI; ARGS=URL runs it over that
 	@$(BIN)/python -m tests.conformance.run $(ARGS)

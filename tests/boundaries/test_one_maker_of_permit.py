@@ -51,6 +51,7 @@ COPIES: Final = {
     "kernel/audit.py": "an audit event, with the confirmation it had to do with",
     "adapters/edge/confirmations.py": "a confirmation, without its arguments",
     "adapters/edge/task_store.py": "a task, with another lease",
+    "adapters/edge/runtime.py": "an app, with the store that it counts in",
     "adapters/edge/idempotency.py": "the record of a keyed call, with its outcome",
     "kernel/cedar.py": "a node of a policy, under our own id",
     "kernel/cedar_text.py": "a node of a policy, under our own id, its slots filled",

@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from .raw import FOLLOW, Case
 
-QUIET_SECONDS: Final = 0.25
+QUIET_SECONDS: Final = 0.4  # a busy machine answers later than an idle one
 SILENT_SECONDS: Final = 4.0
 CONNECT_SECONDS: Final = 20
 _HEAD: Final = re.compile(rb"HTTP/1\.[01] (\d{3})[^\r\n]*\r\n((?:[^\r\n]+\r\n)*)\r\n")
