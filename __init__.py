@@ -17,6 +17,7 @@ from .adapters.edge.guards import Allowed, Guard, Refused, guard
 from .adapters.edge.idempotency import IdempotencyStore, MemoryIdempotencyStore
 from .adapters.edge.limits import MemoryRateStore, RateStore
 from .adapters.edge.openapi import openapi
+from .adapters.edge.opening import Open, OpenSync
 from .adapters.edge.postgres.audit import postgres_audit_chain
 from .adapters.edge.postgres.confirmations import (
     SQL_MCP_CONFIRMATIONS_TABLE,
@@ -29,7 +30,6 @@ from .adapters.edge.postgres.limits import postgres_rate_limit_store
 from .adapters.edge.postgres.migrate_tool import db_migrate
 from .adapters.edge.postgres.tasks import Cipher, PostgresTaskStore
 from .adapters.edge.reload import Reloaded, reload_policies
-from .adapters.edge.run import Open, OpenSync
 from .adapters.edge.runtime import Runtime
 from .adapters.edge.seal_keys import new_seal_key, seal_keys
 from .adapters.edge.sql_query import Queries, db_query

@@ -65,7 +65,7 @@ class Walk:
     def __init__(self, keys: ChainKeys, heads: Iterable[Head] = ()) -> None:
         self.head, self.torn, self.gaps, self.lost = Head(), 0, 0, 0
         self.keys: dict[str, int] = {}  # each that made a record, and the first one it made
-        self.open: set[str] = set()  # writers that began and did not say that they ended
+        self.unended: set[str] = set()  # writers that began and did not say that they ended
         self._held, self._let_in = keys, set[str]()
         self._kept: dict[int, set[Head]] = {}
         for head in heads:
@@ -115,7 +115,7 @@ class Walk:
         kept = max(self._kept, default=0)
         if kept > at:
             return self._flaw("X_AUDIT_CUT", f"the chain ends at record {at}, and record {kept} was kept")
-        if closed and (self.open or not at):
+        if closed and (self.unended or not at):
             return self._flaw("X_AUDIT_UNCLOSED", f"a writer did not end the chain at record {at}")
         return None
 
@@ -150,9 +150,9 @@ class Walk:
     def _noted(self, said: dict[str, object]) -> Flaw | None:
         match said:
             case {"kind": "chain-opened", "writer": str(writer)}:
-                self.open.add(writer)
+                self.unended.add(writer)
             case {"kind": "chain-closed", "writer": str(writer)}:
-                self.open.discard(writer)
+                self.unended.discard(writer)
             case {"kind": "chain-gap", "lost": int(lost)}:
                 self.gaps, self.lost = self.gaps + 1, self.lost + lost
             case {"kind": "chain-torn"}:

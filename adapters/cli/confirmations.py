@@ -22,7 +22,8 @@ from ...kernel.model import Human, Ok, PrincipalInvalid
 from ...kernel.strict_json import Json
 from ..edge.confirmations import MemoryConfirmationStore
 from ..edge.confirming_lists import confirmations_for
-from ..edge.run import Open, Running
+from ..edge.opening import Open
+from ..edge.run import Running
 from ..http.plain_text import Segment, alphabets, pieces, segments
 from .caller import USAGE, names, record
 from .options import ASKED, Asked

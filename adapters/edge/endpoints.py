@@ -12,9 +12,10 @@ from functools import partial
 from ...kernel.errors import BootError, Fault, fault
 from ..wire import Head
 from .app import App
+from .opening import Open
 from .reload import When, reloading
 from .route import is_mcp
-from .run import Clock, Open, Running
+from .run import Clock, Running
 from .signals import foretold
 
 Mounted = App | Sequence[App]

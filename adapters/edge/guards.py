@@ -23,7 +23,8 @@ from ..http.invoke import admitted, reply_to
 from ..wire import Head, Reply, Unauthenticated, problem
 from .app import App
 from .audit import record
-from .run import Clock, Edge, Portal, Running, run, utc_now
+from .opening import Portal
+from .run import Clock, Edge, Running, run, utc_now
 
 P = ParamSpec("P")
 R = TypeVar("R")

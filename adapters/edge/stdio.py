@@ -24,9 +24,10 @@ from ..mcp.revisions import INTERNAL_ERROR, INVALID_REQUEST
 from ..mcp.server import answer
 from ..wire import Connection, Head, Reply, one_line
 from .app import App
+from .opening import Open
 from .pipes import Pipes, standard_streams
 from .reload import When, reloading
-from .run import Clock, Edge, Open, Running, run, utc_now
+from .run import Clock, Edge, Running, run, utc_now
 
 log: Final = logging.getLogger("nonsuch.stdio")
 GRACE_SECONDS: Final = 1.5  # less than clients wait before they terminate a server whose input they closed

@@ -310,7 +310,7 @@ HTTP_MUTANTS: Final = (
     mutant(
         "session-beside-token",
         "a token of another kind falls back on a session",
-        ("adapters.http.session:session_of", 'if "authorization" in head.headers:', "if False:"),
+        ("adapters.http.session:session_of", '"authorization" in head.headers or ', ""),
         first=SESSIONS,
     ),
     mutant(

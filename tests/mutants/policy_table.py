@@ -521,7 +521,7 @@ _OF_ERRORS: Final = (
     mutant(
         "erring-forbid-skipped",
         "an error denies only when nothing permits",
-        (_ERRED, "if diagnostics.errors:", "if diagnostics.errors and not diagnostics.reasons:"),
+        (_ERRED, "if errors:", "if errors and not reasons:"),
         first="slice is whole",
     ),
     mutant(

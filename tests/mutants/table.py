@@ -266,10 +266,10 @@ MUTANTS: Final = (
         "M42",
         "whatever is not Deny is Allow, and a request that cannot be judged has no error",
         (_CEDAR, 'return Decision(False, errors=("<request>",))', "pass"),
-        (_CEDAR, "if diagnostics.errors:", "if diagnostics.errors and decision.name != 'NoDecision':"),
+        (_CEDAR, "if errors:", "if errors and decision.name != 'NoDecision':"),
         (_CEDAR, "decision is cedarpy.Decision.Allow", "decision is not cedarpy.Decision.Deny"),
     ),
-    _mutant("M43", "errors of policies are ignored", (_CEDAR, "if diagnostics.errors:", "if False:")),
+    _mutant("M43", "errors of policies are ignored", (_CEDAR, "if errors:", "if False:")),
     _mutant(
         "M44",
         "the policy is asked about the raw arguments, not the typed input",

@@ -19,8 +19,8 @@ from nonsuch import Agent
 from nonsuch.adapters.cli.locate import apps
 from nonsuch.adapters.cli.main import main
 from nonsuch.adapters.edge.embedded import embedded_postgres
+from nonsuch.adapters.edge.opening import Open
 from nonsuch.adapters.edge.postgres.confirmations import SQL_MCP_CONFIRMATIONS_TABLE
-from nonsuch.adapters.edge.run import Open
 from nonsuch.kernel.confirm_seal import SealKeys
 from nonsuch.kernel.model import Ok, Outcome, Unconfirmed
 

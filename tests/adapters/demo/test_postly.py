@@ -23,7 +23,7 @@ from nonsuch.adapters.demo.postly.models import OrgExport
 from nonsuch.adapters.demo.postly.queries import export
 from nonsuch.adapters.demo.postly.tokens import CALLERS, issue
 from nonsuch.adapters.edge.embedded import embedded_postgres
-from nonsuch.adapters.edge.run import RunningSync
+from nonsuch.adapters.edge.opening import RunningSync
 from nonsuch.kernel.model import Failed, Ok, Outcome, PolicyDenied, Unconfirmed
 from nonsuch.kernel.strict_json import Json
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import tempfile
 import threading
 import time
@@ -46,6 +48,12 @@ class Database:
     def stop(self) -> None:
         """End every session and stop."""
         self._running.close()
+
+    def kill(self) -> None:
+        """Have it die where it stands."""
+        pid = int((self._home / "data" / "pgdata" / "postmaster.pid").read_text().splitlines()[0])
+        os.kill(pid, signal.SIGKILL)
+        self.stop()
 
     def run(self, statement: str) -> None:
         """Run a statement in a session of its own."""
@@ -122,13 +130,14 @@ def told(answer: Answered) -> tuple[int, Any]:
     return answer.status, json.loads(answer.body)["error"]["data"]["code"] if answer.status != 200 else None
 
 
+@pytest.mark.parametrize("end", ["stop", "kill"])
 def test_a_store_that_stops_under_load_lets_nothing_pass_and_counts_again_once_it_is_back(
-    database: Database,
+    database: Database, end: str
 ) -> None:
     world = World(database)
     with under_load(world) as answers:
         until(lambda: len(answers) > 20)
-        database.stop()
+        getattr(database, end)()
         down = len(answers)
         time.sleep(1.5)
         until(lambda: len(answers) > down + 12)

@@ -12,7 +12,8 @@ from typing import Any, cast
 import pytest
 
 from nonsuch import Agent, App, Open, OpenSync, Principal, RequestFacts
-from nonsuch.adapters.edge.run import Edge, Portal, Running, run, utc_now
+from nonsuch.adapters.edge.opening import Portal
+from nonsuch.adapters.edge.run import Edge, Running, run, utc_now
 from nonsuch.kernel.audit import AuthRefused, ToolCall
 from nonsuch.kernel.model import Failed, Hidden, Ok, Outcome, PolicyDenied
 from nonsuch.kernel.steps import (
