@@ -200,8 +200,8 @@ def _told(read: _Read) -> Iterator[str]:
         yield f"gaps: {walk.gaps}, {walk.lost} events are told to be lost"
     if walk.torn:
         yield f"torn lines: {walk.torn}, each told by the record behind it"
-    if walk.open:
-        yield f"writers that did not end: {len(walk.open)}; they run, were killed, or the end was cut off"
+    if walk.unended:
+        yield f"writers that did not end: {len(walk.unended)}; they run, were killed, or the end was cut off"
 
 
 def _document(read: _Read) -> dict[str, Any]:
@@ -215,7 +215,7 @@ def _document(read: _Read) -> dict[str, Any]:
         "lost": walk.lost,
         "torn": walk.torn,
         "unfinished": walk.unfinished,
-        "open": sorted(walk.open),
+        "open": sorted(walk.unended),
         "fault": None if flaw is None else _fault(flaw),
     }
 

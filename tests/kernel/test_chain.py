@@ -52,7 +52,7 @@ def test_a_chain_made_by_another_program_is_whole_and_told_in_full() -> None:
     assert flaw is None
     assert str(walk.head) == VECTOR["head"]
     assert (walk.keys, walk.gaps, walk.lost, walk.torn) == ({"first": 1, "second.2027": 5}, 1, 3, 0)
-    assert not walk.open
+    assert not walk.unended
     assert not walk.unfinished
 
 
@@ -439,7 +439,7 @@ def test_a_chain_says_who_did_not_end() -> None:
     one, two = (note_of("chain-opened", writer=each) for each in "ab")
     end = note_of("chain-closed", writer="a")
     walk, flaw = walked(b"".join(chain([one, two, *events(2), end])))
-    assert (flaw, walk.open) == (None, {"b"})
+    assert (flaw, walk.unended) == (None, {"b"})
     flaw = walked(b"".join(chain([one, two, end])), closed=True)[1]
     assert flaw is not None
     assert (flaw.fault.code, flaw.record) == ("X_AUDIT_UNCLOSED", 4)

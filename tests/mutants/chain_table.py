@@ -155,7 +155,7 @@ CHAIN_MUTANTS: Final = (
     mutant(
         "unclosed-unseen",
         "a chain whose writers did not end is closed",
-        ("kernel.chain_walk:Walk.end", "closed and (self.open or not at)", "closed and not at"),
+        ("kernel.chain_walk:Walk.end", "closed and (self.unended or not at)", "closed and not at"),
         first=WRITERS,
     ),
     mutant(

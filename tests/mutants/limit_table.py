@@ -10,6 +10,7 @@ from typing import Final
 from .mutant import mutant
 
 FIRST: Final = "limits tell nothing, walked"
+DOORS: Final = "a door is what it says"
 _CALL: Final = "adapters.mcp.tools:call"
 _METERED: Final = "adapters.meters:metered"
 _CLASS: Final = "adapters.meters:class_of"
@@ -124,5 +125,66 @@ LIMIT_MUTANTS: Final = (
         "the metadata names the scopes of tools that not everybody sees",
         ("adapters.mcp.oauth:public_scopes", "each.exposed and each.audience == EVERYONE", "each.exposed"),
         first=FIRST,
+    ),
+    # who stands before a door
+    mutant(
+        "token-of-any-sign",
+        "whatever stands behind the scheme is a token",
+        (
+            "adapters.wire:bearer",
+            '_BEARER.fullmatch(header or "")',
+            're.fullmatch("bearer +(.+)", header or "", re.IGNORECASE)',
+        ),
+        first=DOORS,
+    ),
+    mutant(
+        "one-client-one-caller",
+        "all people who use one client are one caller",
+        ("adapters.edge.tokens.claims:agent_of", "None if subject == ident else", "None if subject else"),
+        first=DOORS,
+    ),
+    mutant(
+        "prefix-forgotten",
+        "a challenge points to the root of the host, which is somebody else's",
+        ("adapters.mcp.oauth:Protected.metadata_url", "if prefix and (", "if not prefix and ("),
+        first=DOORS,
+    ),
+    mutant(
+        "prefix-unsaid",
+        "the resource is named without the prefix that its clients type",
+        ("adapters.mcp.oauth:Protected.resource", 'f"{_quoted(head.prefix)}{self.path}"', "self.path"),
+        first=DOORS,
+    ),
+    mutant(
+        "any-cookie-fails",
+        "a visitor with any cookie is one who guessed a session",
+        (
+            "adapters.http.session:shown",
+            "cookie in asked.facts.cookies",
+            "bool(asked.facts.cookies)",
+        ),
+        first=DOORS,
+    ),
+    mutant(
+        "sessions-free",
+        "guessing at sessions is not counted",
+        ("adapters.http.session:shown", "cookie in asked.facts.cookies", "False"),
+        first=DOORS,
+    ),
+    mutant(
+        "opaque-origins",
+        "the origin of every sandboxed frame may be listed",
+        (
+            "adapters.edge.admitted:admitted_faults",
+            "not _ORIGIN.fullmatch(origin)",
+            '(origin != "null" and not _ORIGIN.fullmatch(origin))',
+        ),
+        first=DOORS,
+    ),
+    mutant(
+        "addresses-as-they-come",
+        "an address of IPv4 begins anew in each way that IPv6 has to write it",
+        ("kernel.meter:_network", "inside = _inside(parsed)", "inside = None"),
+        first=DOORS,
     ),
 )

@@ -6,10 +6,15 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final
 
+from ..adapters.edge import test_admitted as admitted
 from ..adapters.edge import test_client_leaves as leaving
+from ..adapters.edge import test_signed_tokens as signed
+from ..adapters.http import test_limits as visits
+from ..adapters.mcp import test_addresses as addresses
 from ..adapters.mcp import test_echo as echo
 from ..adapters.mcp import test_headers as headers
 from ..adapters.mcp import test_listen as listening
+from ..adapters.mcp import test_oauth as oauth
 from ..adapters.mcp import test_open_streams as streams_open
 from ..adapters.mcp import test_paging as paging
 from ..adapters.mcp import test_questions as questions
@@ -21,6 +26,7 @@ from ..adapters.mcp import test_tasks_hidden as hidden_tasks
 from ..adapters.mcp import test_tasks_that_run as tasks_that_run
 from ..adapters.mcp.live import MODERN, REVISIONS
 from ..adapters.mcp.questions import BAD
+from ..adapters.mcp.test_addresses import TOKENS
 from ..kernel import test_seal as seal
 
 Case = Callable[[], object]
@@ -132,6 +138,30 @@ def owned() -> Iterator[Case]:
     yield tasks_that_run.test_a_cancelled_task_stops_its_handler_and_stays_cancelled
 
 
+def doors() -> Iterator[Case]:
+    """Who stands before a door is who it says, and what is told there leads to it."""
+    yield from (partial(addresses.test_what_can_be_no_token_reaches_no_resolver, case) for case in TOKENS)
+    yield partial(addresses.test_two_authorization_headers_are_no_token, "Bearer t", 0)
+    for second in ("::ffff:192.0.2.1", "64:ff9b::192.0.2.1"):
+        yield partial(
+            addresses.test_a_host_does_not_begin_anew_by_another_of_its_addresses,
+            "192.0.2.1",
+            second,
+            shared=True,
+        )
+    yield partial(visits.test_a_session_that_is_nobodys_is_a_failure, ("cookie", "sid=guess"))
+    yield partial(
+        visits.test_the_page_of_a_visitor_who_never_signed_in_keeps_nobody_out, [("cookie", "theme=dark")]
+    )
+    yield signed.test_claims_are_read_as_they_are_documented
+    yield from (
+        partial(oauth.test_under_a_prefix_a_challenge_points_to_where_the_document_is, case, "asgi")
+        for case in oauth.MOUNTED
+    )
+    yield partial(oauth.test_mounted_a_second_time_the_document_is_at_the_root_of_the_host, "asgi")
+    yield partial(admitted.test_what_is_no_origin_is_refused_at_boot, "null")
+
+
 WIRES: Final[dict[str, Callable[[], Iterator[Case]]]] = {
     "a seal opens what it sealed": sealed,
     "a round is its caller's": its_round,
@@ -145,4 +175,5 @@ WIRES: Final[dict[str, Callable[[], Iterator[Case]]]] = {
     "open streams are counted": opened,
     "what comes back is short": short,
     "a task is its owner's": owned,
+    "a door is what it says": doors,
 }
