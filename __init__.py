@@ -18,17 +18,17 @@ from .adapters.edge.idempotency import IdempotencyStore, MemoryIdempotencyStore
 from .adapters.edge.limits import MemoryRateStore, RateStore
 from .adapters.edge.openapi import openapi
 from .adapters.edge.opening import Open, OpenSync
-from .adapters.edge.postgres.audit import postgres_audit_chain
+from .adapters.edge.postgres.audit import SQL_AUDIT_TABLE, postgres_audit_chain
 from .adapters.edge.postgres.confirmations import (
     SQL_MCP_CONFIRMATIONS_TABLE,
     PostgresConfirmationStore,
     postgres_confirmation_store,
 )
-from .adapters.edge.postgres.grants import postgres_grants
-from .adapters.edge.postgres.idempotency import PostgresIdempotencyStore
-from .adapters.edge.postgres.limits import postgres_rate_limit_store
+from .adapters.edge.postgres.grants import SQL_GRANTS_TABLE, postgres_grants
+from .adapters.edge.postgres.idempotency import SQL_IDEMPOTENCY_TABLE, PostgresIdempotencyStore
+from .adapters.edge.postgres.limits import SQL_LIMITS_TABLE, postgres_rate_limit_store
 from .adapters.edge.postgres.migrate_tool import db_migrate
-from .adapters.edge.postgres.tasks import Cipher, PostgresTaskStore
+from .adapters.edge.postgres.tasks import SQL_TASKS_TABLE, Cipher, PostgresTaskStore
 from .adapters.edge.reload import Reloaded, reload_policies
 from .adapters.edge.runtime import Runtime
 from .adapters.edge.seal_keys import new_seal_key, seal_keys
@@ -80,7 +80,12 @@ from .kernel.tasks import TaskLimits
 
 __all__ = [
     "DEFAULT_MCP_CONFIRMATION_TTL",
+    "SQL_AUDIT_TABLE",
+    "SQL_GRANTS_TABLE",
+    "SQL_IDEMPOTENCY_TABLE",
+    "SQL_LIMITS_TABLE",
     "SQL_MCP_CONFIRMATIONS_TABLE",
+    "SQL_TASKS_TABLE",
     "ActionError",
     "Agent",
     "Allowed",

@@ -277,7 +277,7 @@ def authenticate(
     *,
     agents_only: bool,
     session: ResolvePrincipal | None = None,
-    shows: bool = False,
+    shows: bool = True,
 ) -> Steps[Principal | Unauthenticated]:
     """Resolve the bearer token of a request to a principal. The token goes nowhere else.
 

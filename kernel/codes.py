@@ -681,7 +681,7 @@ _TABLE: Final = (
         "X_CLI_USAGE",
         "operator",
         "the command line cannot be carried out as it was given",
-        "read `nonsuch policy --help`, or `--help` of the command",
+        "read `nonsuch --help`, or `--help` of the command",
     ),
     Code(
         "X_SERVE_ADDRESS",

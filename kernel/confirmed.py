@@ -25,6 +25,7 @@ from .strict_json import Json
 from .view import View
 
 ATTEMPTS: Final = 3
+ROUNDS: Final = 16
 
 
 def confirmed(
@@ -103,13 +104,14 @@ def claimed(row: Confirmation) -> Steps[Confirmation | Outcome]:
 def spent(row: Confirmation | None, answer: Answer, outcome: Outcome) -> Steps[None]:
     """Keep how the run of an approval ended.
 
-    One that only asked its client something has not ended, and its next round needs no other approval. One
-    that was interrupted stays begun: what it did is not known, so it is not run again.
+    One that only asked its client something has not ended, and its next round needs no other approval: 16
+    rounds, because each of them runs the handler up to its question again. One that was interrupted stays
+    begun: what it did is not known, so it is not run again.
     """
     if row is None:
         return
     if not isinstance(outcome, (Ok, Failed)):
-        yield MoveConfirmation(row, "approved")
+        yield MoveConfirmation(row, "approved" if row.version < 2 * ROUNDS else "ran")
     elif not isinstance(answer, Raised) or isinstance(answer.error, Exception):
         yield MoveConfirmation(row, "ran")
 

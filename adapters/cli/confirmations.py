@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 import json as encoding
 import sys
+import unicodedata
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 from cyclopts import Parameter
 from rich.console import Console
@@ -30,6 +31,8 @@ from .options import ASKED, Asked
 from .render import FINDINGS, FINE, Refused, Result, table
 
 T = TypeVar("T")
+_LEFTWARD: Final = frozenset({"R", "AL", "AN"})  # UAX 9, 3.2; what only turns a direction is shown by its code
+_ISOLATED: Final = ("\u2068", "\u2069")  # UAX 9, 2.4: first strong isolate, and its end
 Decision = Literal["view", "approve", "reject"]
 
 
@@ -148,7 +151,8 @@ def _agreed(told: Mapping[str, Any]) -> Json:
         raise Refused(USAGE, "nobody is here to be asked whether these are the arguments", fix)
     console = Console(markup=False, emoji=False, highlight=False, stderr=True)
     _show(console, told)
-    console.print("Approve exactly this? Type `yes`: ", end="")
+    lines = sum(each.text.count("\n") for part in segments(told["arguments"]) for each in part.pieces) + 1
+    console.print(f"Approve exactly this, arguments of {lines} lines? Type `yes`: ", end="")
     if sys.stdin.readline().strip() != "yes":
         raise Refused(USAGE, "it was not approved", "type `yes` to approve, or use `reject`")
     arguments: Json = told["arguments"]
@@ -173,11 +177,24 @@ def _show(console: Console, told: Mapping[str, Any]) -> None:
 
 
 def _plain(parts: tuple[Segment, ...]) -> Text:
-    """Return text for a terminal; a character that shows nothing stands there as its code."""
+    """Return text for a terminal; a character that shows nothing stands there as its code.
+
+    What is a string stands out from what holds strings together, and its direction ends with it.
+    """
     text = Text()
-    for each in (piece for part in parts for piece in part.pieces):
-        text.append(each.text, style=None if each.name is None else "reverse")
+    for part in parts:
+        before, after = _ISOLATED if _turns(part) else ("", "")
+        text.append(before)
+        for each in part.pieces:
+            shown = "cyan" if part.string else None
+            text.append(each.text, style=shown if each.name is None else "reverse")
+        text.append(after)
     return text
+
+
+def _turns(part: Segment) -> bool:
+    """Whether something in it is written from right to left, which would draw its neighbours along."""
+    return any(unicodedata.bidirectional(char) in _LEFTWARD for each in part.pieces for char in each.text)
 
 
 def _cells(row: Confirmation, state: str) -> tuple[str | Text, ...]:

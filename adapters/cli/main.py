@@ -19,11 +19,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         for module, package in _NEEDS:
             require(module, "nonsuch[cli]", package)
+        from .program import run
+
+        return run(given)
     except ExtraMissing as missing:
         if "--json" in given:
             print(json.dumps({"error": {"code": missing.code, "cause": missing.cause, "fix": missing.fix}}))
         print(missing, file=sys.stderr)
         return _USAGE
-    from .program import run
-
-    return run(given)

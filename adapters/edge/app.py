@@ -165,7 +165,8 @@ def define_app_mcp(
     which people decide, ``/confirmations`` say; a path of this app, below what it is mounted at. Over HTTP
     ``resolve_principal(facts)`` says who calls without a token: by a cookie,
     or by one of the ``principal_headers``, which a proxy must remove from what it passes on, ``X_User`` as
-    well as ``X-User``; ``session_cookie`` is its name in the OpenAPI document.
+    well as ``X-User``; ``session_cookie`` is its name in the OpenAPI document, and who shows one that is
+    nobody's, or such a header, has failed to become a caller.
     A page of another site can make a browser send cookies: a changing request must be JSON and come from an
     origin that is admitted, and the rest (SameSite, CORS) is the host's. ``hide_paths=False`` lets
     ``visible_to`` hide tools only: at a path every caller is then told what policy says.

@@ -14,11 +14,12 @@ from typing import Final, Protocol
 from ...kernel.confirmation import OPEN, Confirmation
 
 MAX_ROWS: Final = 10_000
+MAX_BYTES: Final = 64 * 1_048_576
 _LONG_AGO: Final = datetime(2000, 1, 1, tzinfo=UTC)
 # What is read in the place of a row that is not there, so that reading it takes as long. No principal can be
 # of its organisation (`model._checked_id`), and a policy about it speaks as of a row of another one.
 NOBODYS: Final = Confirmation(
-    ident="-" * 32,
+    ident="." * 32,  # `IDENT` has no dot: nobody can ask for it
     server="-",
     owner="-" * 64,
     org="\n",
@@ -98,14 +99,15 @@ class StoreFull(Exception):
 class MemoryConfirmationStore:
     """Keeps confirmations in this process, and loses them with it. Its methods may be called from any thread.
 
-    ``max_rows`` bounds it: for a new row the oldest is forgotten that is over.
+    ``max_rows`` and the ``max_bytes`` of their sealed arguments bound it: for a new row the oldest are
+    forgotten that are over.
     """
 
-    def __init__(self, max_rows: int = MAX_ROWS) -> None:
+    def __init__(self, max_rows: int = MAX_ROWS, max_bytes: int = MAX_BYTES) -> None:
         self._lock = threading.Lock()
         self._rows: dict[str, Confirmation] = {}
         self._open: dict[tuple[str, str, str], str] = {}
-        self._max_rows = max_rows
+        self._max_rows, self._max_bytes, self._bytes = max_rows, max_bytes, 0
 
     async def find(self, owner: str, tool: str, fingerprint: str) -> Confirmation | None:
         """Return the open row of a call."""
@@ -121,9 +123,9 @@ class MemoryConfirmationStore:
             waiting = sum(each.owner == row.owner and each.open_at(row.created) for each in self._live())
             if waiting >= limit:
                 return None
-            if len(self._rows) >= self._max_rows:
-                self._forget(row.created)
+            self._make_room(len(row.sealed), row.created)
             self._rows[row.ident], self._open[_call(row)] = row, row.ident
+            self._bytes += len(row.sealed)
             return row
 
     async def read(self, ident: str, *, sealed: bool = False) -> Confirmation | None:
@@ -168,15 +170,22 @@ class MemoryConfirmationStore:
     def _live(self) -> Iterable[Confirmation]:
         return (self._rows[ident] for ident in self._open.values())
 
-    def _forget(self, now: datetime) -> None:
+    def _make_room(self, size: int, now: datetime) -> None:
+        if self._fits(size):
+            return
         over = (row for row in self._rows.values() if over_since(row) <= now)
-        oldest = min(over, key=over_since, default=None)
-        if oldest is None:
-            raise StoreFull
-        self._remove(oldest)
+        for row in sorted(over, key=over_since):
+            self._remove(row)
+            if self._fits(size):
+                return
+        raise StoreFull
+
+    def _fits(self, size: int) -> bool:
+        return len(self._rows) < self._max_rows and self._bytes + size <= self._max_bytes
 
     def _remove(self, row: Confirmation) -> None:
         del self._rows[row.ident]
+        self._bytes -= len(row.sealed)
         if self._open.get(_call(row)) == row.ident:
             del self._open[_call(row)]
 

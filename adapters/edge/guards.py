@@ -5,6 +5,7 @@ The view runs as before; what a guard refuses is answered with the very problem 
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 import os
@@ -12,7 +13,7 @@ from collections.abc import Awaitable, Callable, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
-from ...kernel.audit import AuthRefused, Event
+from ...kernel.audit import AuthRefused, Event, ToolCall
 from ...kernel.catalog import Entry
 from ...kernel.errors import BootError, fault, refused
 from ...kernel.guarded import PERMITTED, guarded, stops_early
@@ -93,7 +94,7 @@ class Guard:
             return self._nobody()
         view = self.app.kernel.view_for(cast("Principal", who))
         outcome, events = _driven(guarded(view, self.entry, resource, arguments))
-        record(self.app, events, self.clock())
+        record(self.app, map(_declared, events), self.clock())
         return None if outcome is PERMITTED else reply_to(self.app.http, self.entry.name, outcome)
 
     def _nobody(self) -> Reply:
@@ -254,6 +255,13 @@ def _driven(steps: Steps[Outcome]) -> tuple[Outcome, list[Event]]:
     except StopIteration as done:
         return cast("Outcome", done.value), events
     raise TypeError(f"a decision asked for {type(step).__name__}")
+
+
+def _declared(event: Event) -> Event:
+    """A guard has an action of the app: hidden from a caller or not, it is one that was declared."""
+    if isinstance(event, ToolCall) and event.outcome == "hidden":
+        return dataclasses.replace(event, declared=True)
+    return event
 
 
 def _nothing(*_args: object, **_named: object) -> None:

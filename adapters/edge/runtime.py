@@ -28,11 +28,13 @@ class Runtime:
 
     def counted(self, apps: Iterable[App]) -> tuple[App, ...]:
         """Return the apps as they count here."""
+        return tuple(self._counting(app) for app in apps)
+
+    def _counting(self, app: App) -> App:
         store = self.rate_limit_store
-        if store is None:
-            return tuple(apps)
-        shared = {"rate_store": store, "counts_alone": False}
-        return tuple(replace(app, **shared) if app.counts_alone else app for app in apps)
+        if store is None or not app.counts_alone:
+            return app
+        return replace(app, rate_store=store, counts_alone=False)
 
     def wrapped(self, application: Asgi) -> Asgi:
         """Return an application within the middleware. Raises: whatever making one of them raises."""

@@ -13,6 +13,8 @@ from dataclasses import replace
 from typing import Final, cast
 from urllib.parse import parse_qs
 
+from pydantic_core import from_json
+
 from ...kernel.codes import CODES
 from ...kernel.confirmation import IDENT, Confirmation
 from ...kernel.errors import Refusal, refusal, refused
@@ -21,10 +23,10 @@ from ...kernel.steps import ListConfirmations, ReadBody, Returned, Steps
 from ...kernel.strict_json import Json, JsonRefused, loads
 from ...kernel.view import View
 from ..meters import metered
-from ..wire import Head, Reply, Unauthenticated, authenticate, media_type
+from ..wire import Head, Reply, Unauthenticated, media_type
 from . import inbox_page as page
 from .inbox_page import Inbox, Looking
-from .invoke import HttpServer
+from .invoke import HttpServer, caller_of
 from .status import STATUS, status_of
 
 FORM: Final = "application/x-www-form-urlencoded"
@@ -53,7 +55,7 @@ def serve(server: HttpServer, inbox: Inbox, head: Head) -> Steps[Reply]:
         return page.style(inbox)
     if head.method not in _READS and not same_origin(head):  # 2
         return _wrong(server, seen, "X_FORBIDDEN", "a decision comes from this page, and from no other site")
-    who = yield from authenticate(head, server.door, agents_only=False, session=server.session(head))  # 3
+    who = yield from caller_of(server, head)  # 3
     if isinstance(who, Unauthenticated):
         return page.refused(seen, who.status, who.refusal, who.headers())
     if isinstance(who, Agent):  # 4
@@ -98,7 +100,8 @@ class _Desk:
         """Return the page; ``said`` is why a decision was not taken."""
         outcome = yield from self._asked({"id": self._ident, "decision": "view"})
         if isinstance(outcome, Ok):
-            return page.shown(self._seen, cast("Mapping[str, Json]", loads(outcome.json)), said, status)
+            told = cast("Mapping[str, Json]", from_json(outcome.json))  # ours, and longer than what was sent
+            return page.shown(self._seen, told, said, status)
         if said is None:
             said, status = self._why(outcome), status_of(outcome)
         return page.refused(self._seen, status, said)

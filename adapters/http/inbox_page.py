@@ -19,6 +19,7 @@ from ...kernel.strict_json import Json
 from ..wire import Reply
 from .plain_text import alphabets, pieces, segments
 
+MAX_BYTES: Final = 65_536  # of arguments as JSON: whoever is shown more has not seen it
 HTML: Final = "text/html; charset=utf-8"
 CSS: Final = "text/css; charset=utf-8"
 # Content Security Policy 3: the style sheet and forms of this origin, in no frame, and nothing else
@@ -92,8 +93,13 @@ def listed(seen: Looking, waiting: Iterable[Confirmation], ended: Iterable[Confi
 
 
 def shown(seen: Looking, told: Mapping[str, Json], said: Refusal | None = None, status: int = 200) -> Reply:
-    """Return the page of one confirmation with its exact arguments; ``said`` is why it was not decided."""
+    """Return the page of one confirmation with its exact arguments; ``said`` is why it was not decided.
+
+    Arguments of more than 64 KiB it does not show, and cannot have approved: its cost is bounded.
+    """
     arguments = told.get("arguments")
+    carried = to_json(arguments)
+    readable = len(carried) <= MAX_BYTES
     return _page(
         status,
         "one",
@@ -103,9 +109,11 @@ def shown(seen: Looking, told: Mapping[str, Json], said: Refusal | None = None, 
         state=_STATUS[_status(told)],
         open=told["status"] == "pending",
         left=_left(datetime.fromisoformat(str(told["expiresAt"])), seen.moment),
-        segments=segments(arguments),
-        mixed=alphabets(arguments),
-        carried=base64.b64encode(to_json(arguments)).decode(),
+        length=len(carried),
+        readable=readable,
+        segments=segments(arguments) if readable else (),
+        mixed=alphabets(arguments) if readable else (),
+        carried=base64.b64encode(carried).decode() if readable else "",
     )
 
 

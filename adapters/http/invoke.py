@@ -126,13 +126,18 @@ def admitted(server: HttpServer, head: Head, entry: Entry) -> Steps[Principal | 
     return who if held is None else held
 
 
+def caller_of(server: HttpServer, head: Head) -> Steps[Principal | Unauthenticated]:
+    """Say whose a request is: by a token, or by a session where there is none."""
+    session = server.session(head)
+    shows = session is not None and shown(session, server.described.session_cookie)
+    return authenticate(head, server.door, agents_only=False, session=session, shows=shows)
+
+
 def _who(server: HttpServer, head: Head) -> Steps[Principal | Reply]:
     refusing = server.door.refuses(head)
     if refusing is not None:
         return problem(403, refusing)
-    session = server.session(head)
-    shows = session is not None and shown(session, server.described.session_cookie)
-    who = yield from authenticate(head, server.door, agents_only=False, session=session, shows=shows)
+    who = yield from caller_of(server, head)
     return problem(who.status, who.refusal, who.headers()) if isinstance(who, Unauthenticated) else who
 
 

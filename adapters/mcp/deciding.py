@@ -24,7 +24,6 @@ from .exchange import Exchange
 from .revisions import LATEST_LEGACY, URL_ELICITATION_REQUIRED
 
 PENDING: Final = "X_MCP_CONFIRMATION_PENDING"
-KEY: Final = "confirmation"
 
 
 def led(request: Request, line: Exchange, entry: Entry | None, outcome: Unconfirmed) -> Reply | None:
@@ -42,13 +41,16 @@ def led(request: Request, line: Exchange, entry: Entry | None, outcome: Unconfir
     message = f"A person has to confirm this call. Confirmation {outcome.ident}"
     asked = asking.request_of(ElicitUrl(message, address))
     if request.modern:
-        return None if "inputResponses" in request.message.params else _round(request, asked)
+        return None if "inputResponses" in request.message.params else _round(request, outcome.ident, asked)
     return _required(request, outcome, asked) if request.message.revision is LATEST_LEGACY else None
 
 
-def _round(request: Request, asked: Json) -> Reply:
-    """Return an input-required result (2026-07-28, basic/patterns/mrtr) that remembers nothing."""
-    body = to_json({"resultType": "input_required", "inputRequests": {KEY: asked}})
+def _round(request: Request, ident: str, asked: Json) -> Reply:
+    """Return an input-required result (2026-07-28, basic/patterns/mrtr) that remembers nothing.
+
+    Its key is one that no handler can ask under: what a client answers here is no answer to the handler.
+    """
+    body = to_json({"resultType": "input_required", "inputRequests": {f"confirmation {ident}": asked}})
     return result(request.id, body[:-1] + request.server.meta + b"}")
 
 

@@ -24,6 +24,8 @@ from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import TextContent
 
+import nonsuch
+
 from .sources import ROOT
 
 README: Final = (ROOT / "README.md").read_text()
@@ -97,12 +99,16 @@ def client_of_readme() -> tuple[str, dict[str, str]]:
 # The example, served.
 
 
-@contextmanager
-def served(folder: Path) -> Generator[int]:
-    """Write the example's files, run README's own command on a free port, and end it."""
+def write(folder: Path) -> None:
     for name, text in {**dict(NAMED.findall(README)), "app.py": app()}.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
+
+
+@contextmanager
+def served(folder: Path) -> Generator[int]:
+    """Write the example's files, run README's own command on a free port, and end it."""
+    write(folder)
     port = free_port()
     program, *arguments = (str(port) if word == PORT else word for word in line_of("uvicorn"))
     with (folder / "output").open("w") as output:
@@ -236,7 +242,26 @@ def test_every_make_target_exists() -> None:
 
 def test_every_extra_exists() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert set(re.findall(r"nonsuch\[(\w+)\]", README)) <= set(project["optional-dependencies"])
+    extras = set(project["optional-dependencies"])
+    assert set(re.findall(r"nonsuch\[(\w+)\]", README)) <= extras
+    assert set(re.findall(r"nonsuch\[(\w+)\]`", README.partition("| install |")[2])) == extras
+
+
+def test_every_table_that_an_app_makes_is_imported_from_the_package() -> None:
+    named = set(re.findall(r"`(SQL_\w+)`", README + (ROOT / "policies" / "README.md").read_text()))
+    assert named
+    assert [each for each in named if not hasattr(nonsuch, each)] == []
+
+
+def test_the_decision_table_holds_for_the_example(tmp_path: Path) -> None:
+    write(tmp_path)
+    command = [sys.executable, "-m", "nonsuch.adapters.cli", "policy", "test", "--app", "app", "--json"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert [row["outcome"] for row in json.loads(done.stdout)["rows"]] == [
+        "ok",
+        "policy-denied",
+        "hidden",
+    ]
 
 
 def test_every_link_leads_to_a_file() -> None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import io
+import json
 import subprocess
 import sys
 import tomllib
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from nonsuch.adapters.cli import main as entry
+from nonsuch.adapters.edge import extras
 from nonsuch.adapters.edge.extras import ExtraMissing
 
 from .desk import POSTLY, Desk, command
@@ -97,6 +102,22 @@ def test_without_the_extra_the_command_says_what_to_install(
         ' "fix": "pip install \\"nonsuch[cli]\\""}}\n'
     )
     assert told.err == 'X_EXTRA_MISSING: `cyclopts` is not installed\nfix: pip install "nonsuch[cli]"\n'
+
+
+def but_pglast(name: str) -> ModuleSpec | None:
+    return None if name == "pglast" else find_spec(name)
+
+
+@pytest.mark.parametrize("arguments", [["db", "guard"], ["db", "query", "SELECT 1"]], ids=" ".join)
+def test_without_the_extra_of_a_command_it_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("SELECT 1"))
+    monkeypatch.setattr(extras, "find_spec", but_pglast)
+    assert entry.main([*arguments, "--database", "postgresql:///gone", "--json"]) == 2
+    told = capsys.readouterr()
+    assert json.loads(told.out)["error"]["code"] == "X_EXTRA_MISSING"
+    assert told.err == 'X_EXTRA_MISSING: `pglast` is not installed\nfix: pip install "nonsuch[sql]"\n'
 
 
 def test_the_entry_point_imports_nothing_of_the_extra() -> None:

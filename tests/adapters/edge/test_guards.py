@@ -32,6 +32,7 @@ from nonsuch import (
     expose,
     grant,
     guard,
+    tool,
 )
 from nonsuch.adapters.wire import Reply
 from nonsuch.kernel.audit import AuthRefused, Event, ToolCall
@@ -154,6 +155,20 @@ def test_a_guard_refuses_as_the_apps_own_path_does(desk: Desk, name: str, who: s
     assert guard(desk.app, name).check(CALLERS[who], POSTS.get(post)) == theirs
     assert desk.events == heard
     assert len(desk.events) == 1
+
+
+def test_the_operator_reads_that_a_hidden_action_without_a_path_was_declared() -> None:
+    def tidy() -> None: ...
+
+    heard: list[Event] = []
+    hidden = tool("x", tidy, policy="post:tidy", visible_to=["editor"])
+    app = boot(
+        Registry(), tools={"tidy": hidden}, grants=[grant("editor", "post:tidy")], on_audit=heard.append
+    )
+    guard(app, "post:tidy").check(Agent("re"))
+    (event,) = heard
+    assert isinstance(event, ToolCall)
+    assert (event.tool, event.outcome, event.declared) == ("tidy", "hidden", True)
 
 
 @pytest.mark.parametrize("who", CALLERS)

@@ -50,7 +50,7 @@ def test_an_address_that_failed_too_often_is_stopped_before_its_token_is_read(ba
 
 
 def test_who_asks_without_a_token_keeps_nobody_out() -> None:
-    """Clients ask so first, to find out where tokens come from: an office of them must not lock itself out."""
+    """Clients ask so first, to find out where tokens come from: an office of them must not stop itself."""
     desk = Counted(THREE)
     assert statuses(desk, [None] * 20) == [401] * 20
     assert statuses(desk, ["t", "unknown", None, "unknown", None, "t"]) == [200, 401, 401, 401, 401, 200]

@@ -55,7 +55,7 @@ def test_the_newest_revision_asks_the_client_to_open_the_place_of_decision() -> 
         assert told == {
             "resultType": "input_required",
             "inputRequests": {
-                "confirmation": {
+                f"confirmation {ident}": {
                     "method": "elicitation/create",
                     "params": {
                         "mode": "url",
