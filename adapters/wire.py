@@ -152,10 +152,10 @@ class Door:
     def refuses(self, head: Head) -> Refusal | None:
         """Return why a foreign Host or Origin is refused (403; MCP transports, security warning)."""
         host = head.headers.get("host", "")
-        if _host_name(host) not in _LOOPBACK and self.hosts.isdisjoint({host.lower(), _host_name(host)}):
+        if not _is_loopback(_host_name(host)) and self.hosts.isdisjoint({host.lower(), _host_name(host)}):
             return _foreign("host", "allowed_hosts")
         origin = head.headers.get("origin")
-        if origin is None or origin in self.origins or _host_name(_after_scheme(origin)) in _LOOPBACK:
+        if origin is None or origin in self.origins or _is_loopback(_host_name(_after_scheme(origin))):
             return None
         return _foreign("origin", "allowed_origins")
 
@@ -201,6 +201,11 @@ def _foreign(what: str, knob: str) -> Refusal:
         f"the request's {what} is not one this server answers to",
         f"list it in `{knob}` of `define_app_mcp`",
     )
+
+
+def _is_loopback(name: str) -> bool:
+    """Whether a name is this machine's: nobody can be given one below ``localhost`` (RFC 6761 6.3)."""
+    return name in _LOOPBACK or name.endswith(".localhost")
 
 
 def _after_scheme(origin: str) -> str:

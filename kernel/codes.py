@@ -724,7 +724,7 @@ _TABLE: Final = (
         "X_AUDIT_KEY",
         "operator",
         "a record of the audit chain is under a key that is not given, or that nothing let in",
-        "give every key that the chain was written under, in their order; where none has that id, it was changed",
+        "give every key that the chain was written under, in order; where none has that id, it was changed",
     ),
     Code(
         "X_AUDIT_CUT",

@@ -180,7 +180,7 @@ class Registry:
     def action(
         self,
         *,
-        policy: Can,
+        policy: str | Can,
         mcp: Expose | None = None,
         path: str | None = None,
         methods: Sequence[str] | None = None,
@@ -189,7 +189,7 @@ class Registry:
         atomic: bool = False,
         destructive: bool | None = None,
     ) -> Callable[[AnyHandler], Action]:
-        """Declare a handler that changes something.
+        """Declare a handler that changes something; ``policy`` is the permission it needs, or ``can(...)``.
 
         The tool's name is the function's name, verbatim; over HTTP it answers ``POST /api/<path>``, or
         other ``methods`` (PUT, PATCH, DELETE). ``destructive`` is true unless said otherwise; one that is not
@@ -204,7 +204,7 @@ class Registry:
             return self._add(
                 handler,
                 "action",
-                policy,
+                _rule(policy),
                 mcp,
                 path,
                 methods,
@@ -219,7 +219,7 @@ class Registry:
     def query(
         self,
         *,
-        policy: Can,
+        policy: str | Can,
         mcp: Expose | None = None,
         path: str | None = None,
         methods: Sequence[str] | None = None,
@@ -232,7 +232,8 @@ class Registry:
         """
 
         def declare(handler: AnyHandler) -> Action:
-            return self._add(handler, "query", policy, mcp, path, methods, idempotent=True, single=single)
+            rule = _rule(policy)
+            return self._add(handler, "query", rule, mcp, path, methods, idempotent=True, single=single)
 
         return declare
 
@@ -245,7 +246,7 @@ class Registry:
         self,
         handler: AnyHandler,
         kind: Kind,
-        policy: Can,
+        policy: Can | None,
         mcp: Expose | None,
         path: str | None,
         methods: Sequence[str] | None,

@@ -62,7 +62,8 @@ class SqlFacts:
     """What the text of one statement tells. A set of names is never less than what the text says.
 
     ``kinds`` begins with what the statement is; a statement inside of it follows. ``attributes`` are
-    names behind a dot that no built-in function has: fields, or functions of the app's own. ``statement``
+    names behind a dot that no built-in function has: fields, or functions of the app's own. ``fields`` are
+    names behind that of a query in FROM: columns, or functions of the app's own that take a row. ``statement``
     is the statement itself, without a semicolon behind it.
     """
 
@@ -70,6 +71,7 @@ class SqlFacts:
     relations: tuple[Relation, ...] = ()
     calls: tuple[Call, ...] = ()
     attributes: tuple[Piece, ...] = ()
+    fields: tuple[Piece, ...] = ()
     operators: tuple[Piece, ...] = ()
     types: tuple[Piece, ...] = ()
     explain: tuple[str, ...] = ()

@@ -16,10 +16,16 @@ Names = tuple[str, ...]
 _PLANS: Final = frozenset(  # options of EXPLAIN under which nothing runs
     {"verbose", "costs", "settings", "generic_plan", "buffers", "timing", "summary", "memory", "format"}
 )
-_OPERATORS: Final = frozenset(  # kinds of A_Expr; the others are named in words and compare what is built in
+_OPERATORS: Final = frozenset(  # kinds of A_Expr that name theirs
     {"OP", "OP_ANY", "OP_ALL", "DISTINCT", "NOT_DISTINCT", "NULLIF", "IN", "LIKE", "ILIKE", "SIMILAR"}
 )
-_BETWEENS: Final = frozenset({"BETWEEN", "NOT_BETWEEN", "BETWEEN_SYM", "NOT_BETWEEN_SYM"})
+_BETWEENS: Final = {  # kinds that call operators which they do not name
+    "BETWEEN": (">=", "<="),
+    "BETWEEN_SYM": (">=", "<="),
+    "NOT_BETWEEN": ("<", ">"),
+    "NOT_BETWEEN_SYM": ("<", ">"),
+}
+_EQUALS: Final = "="
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +50,9 @@ class Table:
 class Found:
     """What a statement holds, gathered while it is walked.
 
-    ``callers`` are the names of functions in FROM: behind one of them ``.f`` is a call. ``joins`` are
-    names of whole joins. ``whole`` says that columns are read under another name, or under none.
+    ``callers`` are the names of functions in FROM: behind one of them ``.f`` is a call. ``rows`` are names
+    of queries and of tables made in FROM, and ``joins`` those of whole joins: behind one of them ``.f`` may
+    be a call of a function that takes any row. ``whole`` says that columns are read under another name, or under none.
     """
 
     kinds: list[str] = field(default_factory=list[str])
@@ -58,6 +65,7 @@ class Found:
     samplings: list[Spot] = field(default_factory=list[Spot])
     callers: set[str] = field(default_factory=set[str])
     anonymous: bool = False
+    rows: set[str] = field(default_factory=set[str])
     joins: set[str] = field(default_factory=set[str])
     whole: bool = False
     explain: list[str] = field(default_factory=list[str])
@@ -98,8 +106,16 @@ def _explain(parts: Parts, found: Found) -> None:
 def _table(parts: Parts, found: Found) -> None:
     name, alias = text_of(parts.get("relname")), parts.get("alias")
     full = (text_of(parts["schemaname"]), name) if "schemaname" in parts else (name,)
-    called = text_of(part(alias, "aliasname")) or name
-    found.tables.append(Table(Spot(full, at(parts)), called, part(alias, "colnames") is not None))
+    found.tables.append(Table(Spot(full, at(parts)), _called(parts), part(alias, "colnames") is not None))
+
+
+def made(parts: Parts, found: Found) -> None:
+    """Note what stands in FROM and is no relation: a query, one of WITH too, or a table made of a document."""
+    found.rows.add(_called(parts))
+
+
+def _called(parts: Parts) -> str:
+    return text_of(part(parts.get("alias"), "aliasname")) or text_of(parts.get("relname"))
 
 
 def _range_function(parts: Parts, found: Found) -> None:
@@ -118,6 +134,8 @@ def _join(parts: Parts, found: Found) -> None:
     aliases = [parts[key] for key in ("alias", "join_using_alias") if key in parts]
     renamed = any(part(each, "colnames") is not None for each in aliases)
     found.whole = found.whole or renamed or bool(parts.get("isNatural"))
+    if "usingClause" in parts or parts.get("isNatural"):
+        found.operators.append(Spot((_EQUALS,), None))
     found.columns += [Spot((each,), None) for each in names(parts.get("usingClause")) if each]
     found.joins.update(text_of(part(each, "aliasname")) for each in aliases)
 
@@ -142,13 +160,22 @@ def _expression(parts: Parts, found: Found) -> None:
     kind = text_of(parts.get("kind")).removeprefix("AEXPR_")
     if kind in _OPERATORS:
         found.operators.append(Spot(names(parts.get("name")), at(parts)))
-    elif kind not in _BETWEENS:
+    elif kind in _BETWEENS:
+        found.operators += [Spot((name,), at(parts)) for name in _BETWEENS[kind]]
+    else:
         found.refused.append(unread(f"A_Expr {kind}", parts))
 
 
 def _sublink(parts: Parts, found: Found) -> None:
     if "operName" in parts:
         found.operators.append(Spot(names(parts["operName"]), at(parts)))
+    elif parts.get("subLinkType") == "ANY_SUBLINK":  # IN
+        found.operators.append(Spot((_EQUALS,), at(parts)))
+
+
+def _case(parts: Parts, found: Found) -> None:
+    if "arg" in parts:
+        found.operators.append(Spot((_EQUALS,), at(parts)))
 
 
 def _sorting(parts: Parts, found: Found) -> None:
@@ -170,12 +197,16 @@ NOTES: Final[Mapping[str, Callable[[Parts, Found], None]]] = {
     "VariableShowStmt": _show,
     "RangeVar": _table,
     "RangeFunction": _range_function,
+    "RangeSubselect": made,
+    "RangeTableFunc": made,
+    "JsonTable": made,
     "RangeTableSample": _sample,
     "JoinExpr": _join,
     "ColumnRef": _column,
     "A_Indirection": _attributes,
     "FuncCall": _call,
     "A_Expr": _expression,
+    "CaseExpr": _case,
     "SubLink": _sublink,
     "SortBy": _sorting,
     "TypeName": _type,

@@ -39,8 +39,8 @@ class Behind:
 
     ``on`` is the schema and the name of what was asked for, the others are of the function itself. ``may``
     says that it may change something by what the catalogue knows: its own label, a definer's rights, a
-    language that nobody here reads. ``texts`` are what it runs, as SQL. ``row`` is the relation whose rows
-    its one argument is, ``*`` if it takes anything.
+    language that nobody here reads. ``texts`` are what it runs, as SQL. ``row`` says that its first argument
+    can be a row, of one relation or of any.
     """
 
     kind: Kind
@@ -53,7 +53,7 @@ class Behind:
     language: str
     extension: str
     texts: tuple[str, ...]
-    row: str
+    row: bool
 
     def takes(self, arguments: int | None) -> bool:
         """Whether it can be called with so many; ``None`` is any number."""
@@ -64,14 +64,15 @@ class Behind:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A relation of the database: its kind as in ``pg_class``, and what a view selects.
+    """A relation of the database, and ``texts`` as SQL of what a read of it may run.
 
-    ``foreign`` says that it, or a table under it, is kept by another server or program.
+    They are what a view selects, the policies of a table, and the types of its columns: a literal beside a
+    column becomes a value of its type, by the type's checks and casts. ``foreign`` says that it, or a table
+    under it, is kept by another server or program.
     """
 
     names: tuple[str, str]
-    kind: str
-    definition: str
+    texts: tuple[str, ...]
     columns: frozenset[str]
     foreign: bool
 

@@ -32,7 +32,7 @@ class _Dotted:
 def facts(found: Found, names: Resolver, offsets: Offsets) -> SqlFacts:
     """Return the facts of what was found; ``offsets`` counts in characters what the tree counts in bytes."""
     dotted = tuple(_dotted(found))
-    fields = [each for each in dotted if not names.knows(each.name)]
+    attributes = [each for each in dotted if not names.knows(each.name)]
     operators = ((each, names.full("operators", each.names)) for each in found.operators)
     types = ((each, names.full("types", each.names)) for each in found.types)
     read = columns(found)
@@ -41,7 +41,8 @@ def facts(found: Found, names: Resolver, offsets: Offsets) -> SqlFacts:
         kinds=tuple(found.kinds),
         relations=tuple(_relations(found, names, read, offsets)),
         calls=tuple(_called(found, dotted, names, offsets)),
-        attributes=tuple(_piece(each.spot, (each.name,), offsets) for each in fields),
+        attributes=tuple(_piece(each.spot, (each.name,), offsets) for each in attributes),
+        fields=tuple(_piece(each, each.names[-1:], offsets) for each in _fields(found)),
         operators=tuple(_piece(spot, full, offsets) for spot, full in operators),
         types=tuple(_piece(spot, full, offsets) for spot, full in types),
         explain=tuple(found.explain),
@@ -76,6 +77,12 @@ def _dotted(found: Found) -> Iterator[_Dotted]:
             and each.names[1] != "*"
         ):
             yield _Dotted(each, "column")
+
+
+def _fields(found: Found) -> Iterator[Spot]:
+    """Yield what stands behind the name of a query or a join in FROM."""
+    rows = found.rows | found.joins
+    yield from (each for each in found.columns if len(each.names) == 2 and each.names[0] in rows)
 
 
 def _relations(

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from .sql_facts import Offence
-from .sql_found import NOTES, Found, at, unread
+from .sql_found import NOTES, Found, at, made, unread
 from .sql_grammar import GRAMMAR, NODES, PLAIN
 from .sql_tree import MAX_DEPTH, TOO_DEEP, Parts, Statement, nodes, part, text_of
 from .strict_json import Json
@@ -44,9 +44,9 @@ def walked(statement: Statement) -> Found:
 
 
 def _note(kind: str, parts: Parts, scope: Scope, found: Found) -> None:
-    note = NOTES.get(kind)
     named_query = kind == "RangeVar" and "schemaname" not in parts and parts.get("relname") in scope
-    if note is not None and not named_query:
+    note = made if named_query else NOTES.get(kind)
+    if note is not None:
         note(parts, found)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
-from .sql_catalog import Catalogue, Own
+from .sql_catalog import BUILT_IN, Catalogue, Own
 from .sql_facts import Offence, Piece, Relation, SqlFacts, full_name, split_name
 from .sql_families import TRUSTED, family_of
 from .sql_live import SYSTEM, Behind, Kind, Live, Look, Read, Stored, Weighed, Weighing
@@ -93,7 +93,8 @@ class _Weigher:
         if root is not None:
             self._of_a_body(root, facts)
         found = [*self._calls(root, facts, live), *self._dotted(root, facts, live)]
-        found += [*self._plain(root, facts, live), *self._relations(root, facts, live)]
+        found += [*self._plain(root, facts, live), *self._casts(root, facts, live)]
+        found += self._relations(root, facts, live)
         fresh = [each for each in dict.fromkeys(found) if each not in self._found.read]
         self._found.read.update(fresh)
         if len(self._found.read) > MAX_TEXTS:
@@ -133,14 +134,10 @@ class _Weigher:
         for piece in facts.attributes:
             held = self._visible("functions", (piece.names[0],), live)
             yield from self._weigh("functions", root, piece, [each for each in held if each.takes(1)])
-        for relation in facts.relations:
-            there = _stored(relation, live)
-            for name in relation.columns - {"*"} if there is not None else ():
-                held = self._visible("functions", (name,), live)
-                called = [each for each in held if each.takes(1) and _takes_row(each, there)]
-                if there is not None and name not in there.columns:
-                    piece = Piece(name, relation.piece.names, relation.piece.at)
-                    yield from self._weigh("functions", root, piece, called)
+        for name, piece in _of_rows(facts, live):
+            held = self._visible("functions", (name,), live)
+            called = [each for each in held if each.takes(1) and each.row]
+            yield from self._weigh("functions", root, piece, called)
 
     def _visible(self, kind: Kind, spelt: Spelt, live: Live) -> list[Behind]:
         """Return what a name may mean here besides what the system has by it."""
@@ -171,6 +168,14 @@ class _Weigher:
                 if not held and not built_in:
                     self._unknown(root, piece)
 
+    def _casts(self, root: _Root | None, facts: SqlFacts, live: Live) -> Iterator[tuple[_Root, str]]:
+        """What the database added to the system's own types: a cast of one into another calls it."""
+        named = {_spelt(piece)[-1]: piece for piece in facts.types}
+        for each in live.behind:
+            if each.kind == "types" and each.on[0] == BUILT_IN and not self._own.has("types", each.on):
+                piece = named.get(each.on[1], Piece(each.on[1], (full_name(*each.on),), None))
+                yield from self._weigh("types", root, piece, [each])
+
     # relations
 
     def _relations(self, root: _Root | None, facts: SqlFacts, live: Live) -> Iterator[tuple[_Root, str]]:
@@ -181,8 +186,8 @@ class _Weigher:
             here = root or _Root("relations", full_name(*there.names), relation.piece)
             if there.foreign:
                 self._wrong(here, "is kept outside of this database")
-            elif there.definition:
-                yield here, there.definition
+            else:
+                yield from ((here, text) for text in there.texts)
 
     # both
 
@@ -220,7 +225,7 @@ class _Weigher:
 
 def _asked(texts: list[SqlFacts]) -> Look:
     functions = {_spelt(call.piece)[-1] for facts in texts for call in facts.calls}
-    functions |= {piece.names[0] for facts in texts for piece in facts.attributes}
+    functions |= {piece.names[0] for facts in texts for piece in (*facts.attributes, *facts.fields)}
     functions |= {name for facts in texts for each in facts.relations for name in each.columns} - {"*"}
     return Look(
         frozenset(functions),
@@ -250,8 +255,16 @@ def _stored(relation: Relation, live: Live) -> Stored | None:
     return next((by_name[names] for names in map(split_name, relation.piece.names) if names in by_name), None)
 
 
-def _takes_row(one: Behind, there: Stored | None) -> bool:
-    return one.row == "*" or (there is not None and one.row == full_name(*there.names))
+def _of_rows(facts: SqlFacts, live: Live) -> Iterator[tuple[str, Piece]]:
+    """Yield the names behind a row that are no columns of it for sure, each with where it stands.
+
+    A row of one relation passes for one of another, as a child's for its parent's, and one of a query for any.
+    """
+    yield from ((piece.names[0], piece) for piece in facts.fields)
+    for relation in facts.relations:
+        there = _stored(relation, live)
+        for name in relation.columns - {"*"} - (there.columns if there is not None else frozenset()):
+            yield name, Piece(name, relation.piece.names, relation.piece.at)
 
 
 def _body(facts: SqlFacts) -> SqlFacts:

@@ -31,7 +31,7 @@ from .options import ASKED, Asked
 from .render import FINDINGS, FINE, Refused, Result, table
 
 T = TypeVar("T")
-_LEFTWARD: Final = frozenset({"R", "AL", "AN"})  # UAX 9, 3.2; what only turns a direction is shown by its code
+_LEFTWARD: Final = frozenset({"R", "AL", "AN"})  # UAX 9, 3.2; marks are shown by their code
 _ISOLATED: Final = ("\u2068", "\u2069")  # UAX 9, 2.4: first strong isolate, and its end
 Decision = Literal["view", "approve", "reject"]
 

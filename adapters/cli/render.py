@@ -47,10 +47,17 @@ class Result:
     status: int = FINE
 
 
+class _Console(Console):
+    """A console that says when nobody reads any more, and does not end the program for it."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 def console() -> Console:
     """Return the console of stdout: as wide as the terminal, or wide enough for a pipe."""
     width = None if sys.stdout.isatty() else _PIPE_WIDTH
-    return Console(markup=False, emoji=False, highlight=False, width=width)
+    return _Console(markup=False, emoji=False, highlight=False, width=width)
 
 
 def answer(result: Result, *, as_json: bool) -> int:

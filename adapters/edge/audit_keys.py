@@ -32,7 +32,8 @@ def audit_keys(file: Path | str | None = None) -> Mapping[str, bytes]:
             text, where = Path(named).read_text("utf-8"), f"`{named}`"
         except (OSError, ValueError) as refusal:
             cause = getattr(refusal, "strerror", None) or "it is no text"
-            raise BootError([fault(_CODE, f"`{named}` holds no keys: {cause}")]) from None
+            shown = "the file that was named" if _SECRET.search(str(named)) else f"`{named}`"
+            raise BootError([fault(_CODE, f"{shown} holds no keys: {cause}")]) from None
     elif KEYS in os.environ:
         text, where = os.environ[KEYS], f"`{KEYS}`"
     else:

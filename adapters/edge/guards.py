@@ -5,12 +5,11 @@ The view runs as before; what a guard refuses is answered with the very problem 
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import inspect
 import os
 from collections.abc import Awaitable, Callable, Generator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
 from ...kernel.audit import AuthRefused, Event, ToolCall
@@ -260,7 +259,7 @@ def _driven(steps: Steps[Outcome]) -> tuple[Outcome, list[Event]]:
 def _declared(event: Event) -> Event:
     """A guard has an action of the app: hidden from a caller or not, it is one that was declared."""
     if isinstance(event, ToolCall) and event.outcome == "hidden":
-        return dataclasses.replace(event, declared=True)
+        return replace(event, declared=True)
     return event
 
 

@@ -233,7 +233,7 @@ class Edge:
         except BaseException as fault:  # a store of the application's can raise anything
             if _stops_us(fault):
                 raise
-            log.error("the rate store raised %s", type(fault).__name__)
+            log.error("the rate store raised %s", _kind(fault))
             return Raised(fault)
 
     def flush(self) -> None:
@@ -350,7 +350,7 @@ async def _kept(work: Awaitable[object]) -> Answer:
     except BaseException as fault:  # a driver's, of any kind
         if _stops_us(fault):
             raise
-        log.error("a store of this app raised %s", type(fault).__name__)
+        log.error("a store of this app raised %s", _kind(fault))
         return Raised(fault)
 
 
@@ -403,6 +403,12 @@ def _settle(steps: Steps[Any], stopped: BaseException, edge: Edge) -> None:
         steps.close()
     except StopIteration:
         pass
+
+
+def _kind(fault: BaseException) -> str:
+    """Return what a store's fault is, never its words: they can hold rows."""
+    name = type(fault).__name__
+    return f"{name}: make its table, `SQL_..._TABLE` of `nonsuch`" if name == "UndefinedTable" else name
 
 
 def _complain(function: Callable[..., Any], fault: BaseException) -> None:

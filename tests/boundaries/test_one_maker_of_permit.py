@@ -39,6 +39,7 @@ STARTS: Final = "adapters/edge/run.py"
 
 # Who may copy or fill in a frozen value, and which. A changed copy of a Permit would be a second maker.
 COPIES: Final = {
+    "adapters/edge/guards.py": "an audit event, of an action that was declared",
     "adapters/http/inbox.py": "a head without its origin; who looks at a page",
     "kernel/boot.py": "a declared action, under the name that the app gives it; an entry, in its group",
     "kernel/boot_content.py": "an entry, with its place and completions",

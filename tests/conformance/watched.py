@@ -98,6 +98,7 @@ def say(saw: str, caller: str, **more: object) -> None:
 
 def audit(event: Event) -> None:
     told = asdict(event)
+    told.pop("at")
     say("event", told.pop("caller", ""), **told)
 
 

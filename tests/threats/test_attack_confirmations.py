@@ -1,17 +1,17 @@
-"""Attacks on what a person confirms: approved unseen, run with something else, hidden from view, or too much."""
+"""Attacks on what a person confirms: approved unseen, begun too often, hidden from view, or too much."""
 
 from __future__ import annotations
 
 import asyncio
 import io
-import time
 from typing import Any, Final
 
 import pytest
+from pydantic import BaseModel
 from rich.console import Console
 from rich.text import Text
 
-from nonsuch import Agent, Elicit, Human, confirmations_for
+from nonsuch import Agent, Human, Open, confirmations_for
 from nonsuch.adapters.cli import confirmations as command
 from nonsuch.adapters.edge.confirmations import NOBODYS, MemoryConfirmationStore
 from nonsuch.adapters.edge.run import Running
@@ -19,16 +19,28 @@ from nonsuch.adapters.http.inbox_page import MAX_BYTES
 from nonsuch.adapters.http.plain_text import MAX_MARKS, Piece, alphabets, pieces, segments
 from nonsuch.kernel.confirmation import IDENT
 from nonsuch.kernel.confirmed import ROUNDS
-from nonsuch.kernel.model import InputRequired, Ok, Outcome, Unconfirmed
+from nonsuch.kernel.model import Unconfirmed
 from nonsuch.kernel.strict_json import Json, Limits
 
-from ..adapters.edge.shop import AGENT, BOSS, CALL, NOON, TTL, Shop, approve, asked, call, code_of
+from ..adapters.edge.shop import BOSS, CALL, NOON, TTL, Shop, approve, call, code_of
 from ..adapters.edge.test_confirming import within
-from ..adapters.http.bank import BOT, Bank
-from ..adapters.http.test_inbox import code, form, get, post
+from ..adapters.edge.test_confirming_served import ident_in, text
+from ..adapters.http import bank as bank_module
+from ..adapters.http.bank import Bank
+from ..adapters.http.test_inbox import form, get, post
 from ..adapters.mcp.live import MODERN, Live, play, request
 
+PENDING: Final = "X_MCP_CONFIRMATION_PENDING"
+FAILED: Final = "X_MCP_CONFIRMATION_STORE_FAILED"
 HELPLESS: Final = Human("hal", org="acme")
+ASKABLE: Final[dict[str, Any]] = {"elicitation": {"url": {}, "form": {}}}
+FORMS: Final[dict[str, Any]] = {"elicitation": {"form": {}}}
+FLOOD: Final = Agent("flood", roles={"teller"}, org="acme", scopes={"bank"})
+
+
+class Deep(BaseModel):
+    to: str
+    note: Any = None
 
 
 def nested(depth: int) -> Json:
@@ -85,7 +97,7 @@ def test_no_argument_is_out_of_sight_above_the_button() -> None:
 def printed(value: Json) -> str:
     console = Console(file=io.StringIO(), markup=False, emoji=False, highlight=False, width=40)
     told: dict[str, Any] = {"id": "i", "arguments": value}
-    command._show(console, told)  # type: ignore[attr-defined]  # pyright: ignore[reportPrivateUsage]  # what a terminal is sent
+    command._show(console, told)  # pyright: ignore[reportPrivateUsage]  # what a terminal is sent
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -103,19 +115,16 @@ def test_no_argument_speaks_to_the_terminal() -> None:
 
 def test_a_string_stands_out_from_what_imitates_its_end() -> None:
     part = segments("a\u2033, \u2033amount\u2033: 1")
-    text: Text = command._plain(part)  # type: ignore[attr-defined]  # pyright: ignore[reportPrivateUsage]  # as above
+    text: Text = command._plain(part)  # pyright: ignore[reportPrivateUsage]  # as above
     assert {str(each.style) for each in text.spans} == {"cyan"}
 
 
 def test_what_a_client_says_of_an_address_answers_no_question_of_the_handler() -> None:
     """The client shows its person the address; its `accept` must not agree to what the handler asks next."""
 
-    class Asking(Bank):
-        """A bank whose transfer asks under the name that a client was just asked under."""
-
     async def scene() -> None:
         shop = Shop(confirming={"where": "https://shop.example/{id}"})
-        live, can = Live(shop.app(), shop.clock), {"elicitation": {"url": {}, "form": {}}}
+        live, can = Live(shop.app()), ASKABLE
 
         def sent(**more: Any) -> tuple[list[tuple[str, str]], bytes]:
             return request(
@@ -137,14 +146,18 @@ def test_what_a_client_says_of_an_address_answers_no_question_of_the_handler() -
 def test_one_approval_is_no_licence_to_begin_for_ever() -> None:
     """A handler runs up to its question in every round; a client that never answers has it run again."""
     shop = Shop()
+    live, can = Live(shop.app()), FORMS
 
-    async def using(running: Running) -> str:
-        await approve(running, await asked(running, tool="asks"))
-        for _ in range(ROUNDS):
-            assert not isinstance(await call(running, tool="asks"), Unconfirmed)
-        return code_of(await call(running, tool="asks"))
+    async def scene() -> None:
+        sent = request(MODERN, "tools/call", "ag", capabilities=can, name="asks", arguments=dict(CALL))
+        told = await live.result(sent)
+        async with Open(live.app, shop.clock) as running:
+            await approve(running, ident_in(text(told)))
+            for _ in range(ROUNDS):
+                assert (await live.result(sent))["inputRequests"].keys() == {"sure"}
+            assert ident_in(text(await live.result(sent))) != ident_in(text(told))
 
-    assert within(shop, using) == "X_MCP_CONFIRMATION_PENDING"
+    play(scene())
     assert shop.ran == ["asks"] * ROUNDS
 
 
@@ -164,9 +177,11 @@ def test_a_page_shows_what_is_long_or_says_that_it_does_not() -> None:
         assert post(bank, ident, {"decision": "reject"}).status == 303
 
 
-def test_arguments_as_deep_as_a_body_may_be_can_be_viewed() -> None:
-    bank = Bank(model=Deep)
-    assert code(get(bank, "/" + "n" * 32)) == "X_NOT_FOUND"
+def test_arguments_as_deep_as_a_body_may_be_are_shown_and_approved(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bank_module, "Transfer", Deep)
+    bank = Bank()
+    ident = bank.ask(to="bob", note=nested(Limits().max_depth - 1))
+    assert post(bank, ident, form(get(bank, f"/{ident}"))).status == 303
 
 
 def test_the_memory_of_what_waits_is_bounded_by_its_bytes() -> None:

@@ -7,9 +7,9 @@ by the server; here it is asked to, and asked whether it does.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from ....kernel.sql_facts import SqlFacts
 from ..extras import require
@@ -24,6 +24,7 @@ from .readonly_caps import (
 )
 from .readonly_pool import Sessions
 from .readonly_role import ROLE
+from .readonly_runaways import Runaways
 from .readonly_session import (
     LEFT_CLEAN,
     LOGIN,
@@ -90,7 +91,18 @@ class Answer:
     bytes: int
 
 
-Check = Callable[[Session, str, SqlFacts, float], Awaitable[DatabaseRefused | None]]
+class Check(Protocol):
+    """What a database itself says of the names in a query; the times are of the loop's clock."""
+
+    def passed(self, text: str, now: float) -> bool:
+        """Whether it was asked about a query a moment ago, and had nothing against it."""
+        ...
+
+    async def __call__(
+        self, session: Session, text: str, facts: SqlFacts, now: float
+    ) -> DatabaseRefused | None:
+        """Return why a query is refused after all. Raises: ServerError, LinkLost."""
+        ...
 
 
 class ReadOnly:
@@ -118,8 +130,8 @@ class ReadOnly:
         self._dsn, self._connect_seconds, self._check = dsn, connect_seconds, check
         self._required, self._seconds = frozenset(required), seconds
         self._wanted = Wanted(path, max(1, round(seconds * 1_000)), role)
-        self._types = TypeNames()
-        self._sessions = Sessions(self._opened, connections, connect_seconds)
+        self._types, self._runaways = TypeNames(), Runaways(connections)
+        self._sessions = Sessions(self._opened, connections, connect_seconds, self._runaways.add)
 
     async def close(self) -> None:
         """Close the connections; a later query opens others."""
@@ -154,28 +166,40 @@ class ReadOnly:
     async def _on(
         self, session: Session, asked: Asked, limit: int, *, explain: bool
     ) -> Answer | DatabaseRefused:
-        """1. begin, pin, verify  2. the live catalogue  3. the query  4. the end, and what is left."""
+        """1. begin, verify  2. the live catalogue  3. the columns  4. the query  5. the end, and what is left."""
         try:
-            columns = await session.begin(asked.text)  # 1
-        except LinkLost:
-            raise _Stale from None
+            columns = await self._columns(session, asked)  # 1, 2, 3
         except ServerError as refusal:
+            columns = of_server(refusal, asked.text)
+        if not isinstance(columns, DatabaseRefused) and not explain and len(columns) > MAX_COLUMNS:
+            columns = DatabaseRefused("X_DB_QUERY_FAILED", f"the query has more than {MAX_COLUMNS} columns")
+        if isinstance(columns, DatabaseRefused):
             await session.leave()
-            return of_server(refusal, asked.text)
-        refused = self._lacking(self._standing(session, asked)) or await self._checked(session, asked)  # 2
-        if refused is None and not explain and len(columns) > MAX_COLUMNS:
-            refused = DatabaseRefused("X_DB_QUERY_FAILED", f"the query has more than {MAX_COLUMNS} columns")
-        if refused is not None:
-            await session.leave()
-            return refused
+            return columns
         return await self._run(session, asked, Rows(_PLAN if explain else columns, limit), explain=explain)
 
-    async def _checked(self, session: Session, asked: Asked) -> DatabaseRefused | None:
-        if self._check is None:
-            return None
+    async def _columns(self, session: Session, asked: Asked) -> tuple[Column, ...] | DatabaseRefused:
+        """Begin, and return the columns of a query that the live catalogue has nothing against.
+
+        The server reads no text before, unless that was said a moment ago: then both are asked at once.
+        Raises: ServerError, for the query; Unpinned; LinkLost.
+        """
+        now = asyncio.get_running_loop().time()
+        check = None if self._check is None or self._check.passed(asked.text, now) else self._check
         try:
-            now = asyncio.get_running_loop().time()
-            return await self._check(session, asked.text, asked.facts, now)
+            columns = await session.begin(asked.text if check is None else None)
+        except LinkLost:
+            raise _Stale from None
+        refused = self._lacking(self._standing(session, asked))
+        if refused is None and check is not None:
+            refused = await self._checked(check, session, asked)
+        if refused is not None:
+            return refused
+        return columns if check is None else await session.columns(asked.text)
+
+    async def _checked(self, check: Check, session: Session, asked: Asked) -> DatabaseRefused | None:
+        try:
+            return await check(session, asked.text, asked.facts, asyncio.get_running_loop().time())
         except ServerError as refusal:  # a catalogue that cannot be read lets nothing pass
             cause = f"the live catalogue cannot be read: {one_line(refusal.message)}"
             return DatabaseRefused("X_DB_GUARD_MISSING", cause)
@@ -187,7 +211,7 @@ class ReadOnly:
         before = (Statement(explaining(_explained(asked))),) if explain else ()
         text = PLAN if explain else capped(_shown(asked), len(rows.columns), rows.limit)
         try:
-            await session.run(rows, text, before)  # 3, 4
+            await session.run(rows, text, before)  # 4, 5
         except ServerError as refusal:
             return of_server(refusal, "")
         caps = {BYTE_LIMIT} if explain else {ROW_LIMIT, CELL_LIMIT, BYTE_LIMIT}
@@ -224,7 +248,9 @@ class ReadOnly:
             raise lost(one_line(fault)) from None
         wire = Wire(connection)
         try:
-            return await opened(wire, self._wanted, since)
+            session = await opened(wire, self._wanted, since)
+            await self._runaways.few(session)
+            return session
         except (ServerError, LinkLost, Unpinned) as fault:
             wire.close()
             raise unpinned(str(fault)) from None

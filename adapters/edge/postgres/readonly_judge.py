@@ -14,7 +14,6 @@ from .readonly_words import lost, of_server, unpinned
 from .refused import one_line
 
 _TIMEOUT_MS: Final = 30_000
-_NOTHING: Final = "SELECT"
 
 
 async def judged_by(address: str, guard: Guard, texts: Iterable[object]) -> list[Judged]:
@@ -51,7 +50,7 @@ async def _judged(session: Session, guard: Guard, text: object) -> Judged:
     first = await guard.judge_async(text)
     if not isinstance(text, str) or not first.facts.kinds:
         return first  # nothing could be read in it
-    await session.begin(_NOTHING)
+    await session.begin()
     try:
         return await judged(guard, session.look, text, first.facts)
     finally:

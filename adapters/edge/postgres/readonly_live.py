@@ -49,7 +49,14 @@ WITH behind(kind, space, name, f, more) AS (
   FROM pg_catalog.pg_type t, LATERAL (
     SELECT unnest(ARRAY[t.typinput, t.typoutput, t.typmodin, t.typmodout]::oid[])
     UNION SELECT c.castfunc FROM pg_catalog.pg_cast c WHERE t.oid IN (c.castsource, c.casttarget)) s(f)
-  WHERE t.typname = ANY ($3::text[]) AND f <> 0)
+  WHERE t.typname = ANY ($3::text[]) AND f <> 0
+    AND t.typnamespace NOT IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)
+  UNION ALL SELECT 'types', t.typnamespace, t.typname, c.castfunc, '{}'
+  FROM pg_catalog.pg_cast c JOIN pg_catalog.pg_proc p ON p.oid = c.castfunc
+  JOIN pg_catalog.pg_type s ON s.oid = c.castsource JOIN pg_catalog.pg_type t ON t.oid = c.casttarget
+  WHERE s.typnamespace = 'pg_catalog'::regnamespace AND t.typnamespace = 'pg_catalog'::regnamespace
+    AND p.pronamespace <> 'pg_catalog'::regnamespace
+    AND (c.castcontext = 'i' OR t.typname = ANY ($3::text[])))
 SELECT b.kind, n.nspname, b.name, m.nspname, p.proname,
   p.pronargs - p.pronargdefaults, CASE WHEN p.provariadic = 0 THEN p.pronargs END,
   p.provolatile = 'v' OR p.prosecdef OR EXISTS (
@@ -66,9 +73,7 @@ SELECT b.kind, n.nspname, b.name, m.nspname, p.proname,
      THEN ARRAY[coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc)] ELSE '{}' END
   || CASE WHEN m.nspname <> 'pg_catalog' AND p.proargdefaults IS NOT NULL
      THEN ARRAY['SELECT ' || pg_catalog.pg_get_expr(p.proargdefaults, 0)] ELSE '{}' END),
-  CASE WHEN t.typtype = 'p' THEN '*' WHEN t.typrelid <> 0 THEN (
-    SELECT s.nspname || '.' || c.relname FROM pg_catalog.pg_class c
-    JOIN pg_catalog.pg_namespace s ON s.oid = c.relnamespace WHERE c.oid = t.typrelid) END
+  t.typtype IN ('p', 'c', 'd')
 FROM behind b JOIN pg_catalog.pg_namespace n ON n.oid = b.space
 JOIN pg_catalog.pg_proc p ON p.oid = b.f JOIN pg_catalog.pg_namespace m ON m.oid = p.pronamespace
 JOIN pg_catalog.pg_language l ON l.oid = p.prolang
@@ -76,8 +81,10 @@ LEFT JOIN pg_catalog.pg_type t ON t.oid = p.proargtypes[0]
 LEFT JOIN pg_catalog.pg_depend d
   ON d.objid = p.oid AND d.classid = 'pg_catalog.pg_proc'::regclass AND d.deptype = 'e'
 LEFT JOIN pg_catalog.pg_extension e ON e.oid = d.refobjid
-WHERE n.nspname NOT IN ('pg_catalog', 'information_schema')
+WHERE b.kind = 'types' OR n.nspname NOT IN ('pg_catalog', 'information_schema')
 """
+# Behind a relation: what a view selects, the policies of a table, types of columns that are the database's own
+# (those of an extension are used by the extension's functions), and the row itself where a cast takes it.
 _STORED: Final[LiteralString] = """
 WITH RECURSIVE asked AS (
   SELECT c.oid, n.nspname, c.relname, c.relkind, c.oid AS below
@@ -85,7 +92,20 @@ WITH RECURSIVE asked AS (
   JOIN unnest($1::text[], $2::text[]) a(space, name) ON a.space = n.nspname AND a.name = c.relname
   UNION SELECT q.oid, q.nspname, q.relname, q.relkind, i.inhrelid
   FROM asked q JOIN pg_catalog.pg_inherits i ON i.inhparent = q.below)
-SELECT q.nspname, q.relname, q.relkind, CASE WHEN q.relkind = 'v' THEN pg_catalog.pg_get_viewdef(q.oid) END,
+SELECT q.nspname, q.relname, array_to_json(
+  CASE WHEN q.relkind = 'v' THEN ARRAY[pg_catalog.pg_get_viewdef(q.oid)] ELSE '{}' END
+  || ARRAY(SELECT 'SELECT ' || pg_catalog.pg_get_expr(p.polqual, p.polrelid)
+    FROM pg_catalog.pg_policy p JOIN pg_catalog.pg_class r ON r.oid = p.polrelid
+    WHERE r.oid = q.oid AND r.relrowsecurity AND p.polcmd IN ('*', 'r') AND p.polqual IS NOT NULL)
+  || ARRAY(SELECT DISTINCT 'SELECT NULL::' || pg_catalog.format_type(t.oid, NULL)
+    FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
+    WHERE a.attrelid = q.oid AND a.attnum > 0 AND NOT a.attisdropped
+      AND t.typnamespace NOT IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)
+      AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.classid = 'pg_catalog.pg_type'::regclass
+        AND d.objid IN (t.oid, t.typelem) AND d.deptype = 'e'))
+  || ARRAY(SELECT 'SELECT NULL::' || pg_catalog.format_type(r.reltype, NULL) FROM pg_catalog.pg_class r
+    WHERE r.oid = q.oid AND r.reltype <> 0
+      AND EXISTS (SELECT FROM pg_catalog.pg_cast k WHERE r.reltype IN (k.castsource, k.casttarget)))),
   array_to_json(ARRAY(SELECT a.attname FROM pg_catalog.pg_attribute a
     WHERE a.attrelid = q.oid AND NOT a.attisdropped)),
   bool_or(c.relkind = 'f')
@@ -100,12 +120,20 @@ class LiveCheck:
         self._guard = guard
         self._known: OrderedDict[str, tuple[float, Verdict]] = OrderedDict()
 
+    def passed(self, text: str, now: float) -> bool:
+        """Whether it was asked about a query a moment ago, and had nothing against it."""
+        verdict = self._said(text, now)
+        return verdict is not None and verdict.allow
+
+    def _said(self, text: str, now: float) -> Verdict | None:
+        known = self._known.get(text)
+        return known[1] if known is not None and 0 <= now - known[0] < FRESH_SECONDS else None
+
     async def __call__(
         self, session: Session, text: str, facts: SqlFacts, now: float
     ) -> DatabaseRefused | None:
         """Return why a query is refused after all. Raises: ServerError, LinkLost."""
-        known = self._known.get(text)
-        verdict = known[1] if known is not None and 0 <= now - known[0] < FRESH_SECONDS else None
+        verdict = self._said(text, now)
         if verdict is None:
             verdict = (await judged(self._guard, session.look, text, facts)).verdict
             self._known[text] = (now, verdict)
@@ -159,10 +187,10 @@ async def _looked(look: Looks, asked: Look) -> Live:
     return Live(tuple(map(_behind, behind)), tuple(map(_stored, stored)))
 
 
-def _behind(row: Row) -> Behind:
+def _behind(found: Row) -> Behind:
     from pydantic_core import from_json
 
-    kind, space, name, schema, function, least, most, may, language, extension, texts, takes = row
+    kind, space, name, schema, function, least, most, may, language, extension, texts, row = found
     kinds: dict[str | None, Kind] = {"functions": "functions", "operators": "operators", "types": "types"}
     return Behind(
         kinds[kind],
@@ -175,16 +203,16 @@ def _behind(row: Row) -> Behind:
         str(language),
         extension or "",
         tuple(from_json(texts or "[]")),
-        takes or "",
+        row != "f",
     )
 
 
 def _stored(row: Row) -> Stored:
     from pydantic_core import from_json
 
-    space, name, kind, definition, columns, foreign = row
+    space, name, texts, columns, foreign = row
     held = frozenset(from_json(columns or "[]"))
-    return Stored((str(space), str(name)), str(kind), definition or "", held, foreign != "f")
+    return Stored((str(space), str(name)), tuple(from_json(texts or "[]")), held, foreign != "f")
 
 
 def body(text: str) -> str:

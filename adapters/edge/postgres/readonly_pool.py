@@ -29,12 +29,19 @@ class _Shelf:
 
 
 class Sessions:
-    """Lends sessions; ``make`` opens one, as of a time of the loop's clock."""
+    """Lends sessions; ``make`` opens one, as of a time of the loop's clock.
+
+    ``given_up`` is told of each that was closed because its query did not end as it should.
+    """
 
     def __init__(
-        self, make: Callable[[float], Coroutine[Any, Any, Session]], size: int, wait_seconds: float
+        self,
+        make: Callable[[float], Coroutine[Any, Any, Session]],
+        size: int,
+        wait_seconds: float,
+        given_up: Callable[[Session], None],
     ) -> None:
-        self._make, self._size, self._wait = make, size, wait_seconds
+        self._make, self._size, self._wait, self._given_up = make, size, wait_seconds, given_up
         self._shelf: _Shelf | None = None
 
     @asynccontextmanager
@@ -56,6 +63,7 @@ class Sessions:
             shelf.room.release()
             if session is not None:
                 session.close()
+                self._given_up(session)
 
     def close(self) -> None:
         """Close what is idle; a later query opens others."""

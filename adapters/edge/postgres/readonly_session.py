@@ -85,17 +85,16 @@ class Session:
         """End it."""
         self._wire.close()
 
-    async def begin(self, text: str) -> tuple[Column, ...]:
-        """Begin a read-only transaction, verify the session, and return the columns of a statement.
+    async def begin(self, text: str | None = None) -> tuple[Column, ...]:
+        """Begin a read-only transaction and verify the session; with a statement, as ``columns`` does too.
 
-        The server reads the statement as it is, and refuses two. Nothing of it is run. Raises: ServerError,
-        for the statement; Unpinned; LinkLost.
+        Raises: ServerError, for the statement; Unpinned; LinkLost.
         """
         self._guards = set()
         beginning = self.standing.beginning
         self._wire.run(*beginning)
-        self._wire.prepare("", text)
-        self._wire.describe()
+        if text is not None:
+            self._describe(text)
         self._wire.sync()
         answers = await self._wire.outcomes()
         wrong = next((place for place, each in enumerate(answers) if is_refusal(each)), len(answers))
@@ -104,7 +103,21 @@ class Session:
         self._guards.update(self._verified(answers[len(beginning) - 1]))
         if wrong < len(answers):
             raise refused(answers[wrong])
-        return columns_of(answers[-1])
+        return () if text is None else columns_of(answers[-1])
+
+    async def columns(self, text: str) -> tuple[Column, ...]:
+        """Return the columns of a statement; the server reads it as it is, and refuses two.
+
+        No row of it is read. But a literal beside a composite type becomes a value at once, by that type's
+        checks: names must have been weighed before. Raises: ServerError, for the statement; LinkLost.
+        """
+        self._describe(text)
+        self._wire.sync()
+        return columns_of((await self._wire.answers())[-1])
+
+    def _describe(self, text: str) -> None:
+        self._wire.prepare("", text)
+        self._wire.describe()
 
     def _verified(self, answer: PGresult) -> Iterator[str]:
         """Yield what the server says stands in this transaction. Raises: Unpinned."""
