@@ -34,6 +34,7 @@ def test_selecting_from_a_view_is_another_question() -> None:
         "pg_catalog.pg_file_settings",
         "pg_catalog.pg_hba_file_rules",
         "pg_catalog.pg_ident_file_mappings",
+        "pg_catalog.pg_prepared_statements",
         "pg_catalog.pg_shadow",
         "pg_catalog.pg_user_mappings",
     }

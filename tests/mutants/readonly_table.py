@@ -153,14 +153,14 @@ _OF_CATALOGUES: Final = (
     mutant(
         "live-not-asked",
         "the live catalogue is not asked on the way to the rows",
-        (f"{_AT}.readonly:ReadOnly._checked", "if self._check is None:", "if True:"),
+        (f"{_AT}.readonly:ReadOnly._columns", "check = None if self._check is None or", "check = None if True or"),
         first="layers: live on the way",
     ),
     mutant(
         "live-remembered",
         "what the live catalogue said holds for ever",
         (
-            f"{_AT}.readonly_live:LiveCheck.__call__",
+            f"{_AT}.readonly_live:LiveCheck._said",
             "0 <= now - known[0] < FRESH_SECONDS",
             "True",
         ),
@@ -175,7 +175,7 @@ _OF_CATALOGUES: Final = (
     mutant(
         "live-views",
         "what a view selects is not read",
-        (f"{_WEIGHS}._relations", "elif there.definition:", "elif False:"),
+        (f"{_WEIGHS}._relations", "for text in there.texts", "for text in ()"),
         first="layers: live names",
     ),
     mutant(
@@ -205,7 +205,7 @@ _OF_CATALOGUES: Final = (
     mutant(
         "live-rows-as-columns",
         "behind the alias of a table a dot is never a call",
-        (f"{_WEIGHS}._dotted", "if there is not None and name not in there.columns:", "if False:"),
+        ("kernel.sql_weigh:_of_rows", "for relation in facts.relations:", "for relation in ():"),
         first="layers: live names",
     ),
     mutant(

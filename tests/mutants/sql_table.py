@@ -287,13 +287,13 @@ _OF_VERDICTS: Final = (
     mutant(
         "sql-last-piece",
         "the last piece is told",
-        ("kernel.sql_verdict:_refused", "min(spoken", "max(spoken"),
+        ("kernel.sql_verdict:explained", "min(spoken", "max(spoken"),
         first="queries: policies of an app",
     ),
     mutant(
         "sql-no-columns",
         "policies see no columns",
-        ("kernel.sql_verdict:context", "columns=facts.columns", "columns=frozenset()"),
+        ("kernel.sql_verdict:_members", '"columns": facts.columns', '"columns": frozenset()'),
         first="queries: policies of an app",
     ),
     mutant(

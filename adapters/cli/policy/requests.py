@@ -79,6 +79,7 @@ class Maker:
     def __init__(self, catalog: Catalog, entry: Entry, literals: Pool, draw: Random) -> None:
         self._entry, self._pool, self._draw = entry, literals, draw
         self._roles, self._scopes = sorted(catalog.roles), sorted(catalog.scopes - {NO_SCOPE})
+        self._orgs = [each for each in literals.strings if each and each.isprintable()]
         self._input = entry.input.document
         self._facts = entry.resource.model.model_json_schema() if entry.resource else None
 
@@ -131,7 +132,7 @@ class Maker:
 
     def _somebody(self) -> Principal:
         roles = self._draw.sample(self._roles, k=min(len(self._roles), self._draw.choice((0, 1, 1, 2, 2))))
-        org = self._draw.choice((None, *self._pool.strings[:_FEW], self._draw.choice(self._pool.strings)))
+        org = self._draw.choice((None, *self._orgs[:_FEW], self._draw.choice(self._orgs)))
         person = Human(_PERSON, roles=roles, org=org)
         return person if self._draw.random() < 0.2 else person.delegate("agent", scopes=self._scopes)
 

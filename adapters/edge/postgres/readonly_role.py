@@ -32,6 +32,9 @@ SELECT CASE
       AND (has_table_privilege(h.oid, c.oid, 'INSERT, UPDATE, DELETE, TRUNCATE, TRIGGER')
         OR has_any_column_privilege(h.oid, c.oid, 'INSERT, UPDATE')))
     THEN 'may write to a table'
+  WHEN EXISTS (SELECT FROM relations c, aclexplode(c.relacl) a
+      WHERE a.privilege_type = 'MAINTAIN' AND (a.grantee = 0 OR a.grantee IN (SELECT oid FROM held)))
+    THEN 'may maintain a table'
   WHEN EXISTS (SELECT FROM relations c, held h
       WHERE CASE WHEN c.relkind = 'S' THEN has_sequence_privilege(h.oid, c.oid, 'USAGE, UPDATE') END)
     THEN 'may use a sequence'

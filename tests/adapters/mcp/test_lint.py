@@ -41,7 +41,7 @@ TROUBLE = "X_MCP_CLIENT_TROUBLE"
 DROPPED = "some clients drop every tool of a server for the name `{}`: use A-Z a-z 0-9 _ -"
 
 
-@pytest.mark.parametrize("name", ["db.query", "a/b", "."])
+@pytest.mark.parametrize("name", ["notes.read", "a/b", "."])
 def test_a_name_that_some_clients_do_not_take(name: str) -> None:
     app = stage(tools={name: tool("T", words, policy="a:b")})
     assert told(app) == [(TROUBLE, DROPPED.format(name))]
