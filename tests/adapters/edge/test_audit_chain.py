@@ -536,7 +536,7 @@ def test_both_sides_of_a_fork_write_what_they_took_and_nothing_twice(path: Path)
     assert sorted(tools(path)) == sorted(
         ["fork-0", *(f"{side}-{number}" for side in ("parent", "child") for number in range(1, 300))]
     )
-    assert not walk.open
+    assert not walk.unended
 
 
 def test_a_chain_whose_writers_are_killed_at_any_moment_is_whole(path: Path) -> None:

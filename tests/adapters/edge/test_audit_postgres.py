@@ -132,7 +132,7 @@ def test_both_sides_of_a_fork_write_what_they_took(address: str, table: str) -> 
     assert done.stdout == "ready\ndone\n"
     expected = [f"{side}-{number}" for side in ("child", "parent") for number in range(1, 100)]
     assert sorted(tools(address, table)) == sorted(["fork-0", *expected])
-    assert not sound(address, table).open
+    assert not sound(address, table).unended
 
 
 @pytest.mark.parametrize("level", ["repeatable read", "serializable", "read committed"])
