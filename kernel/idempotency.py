@@ -145,16 +145,30 @@ def _plain(value: object, strange: Callable[[type[object]], object]) -> Json:
     if kind in _EXACT:
         return [kind.__name__, repr(value)]
     if isinstance(value, BaseModel):
-        sent = {name: getattr(value, name) for name in value.model_fields_set}
-        return [_named(kind), {name: _plain(each, strange) for name, each in sent.items()}]
+        return [_named(kind), *_members(value, strange)]
     if isinstance(value, Enum):
         return [_named(kind), value.name]
     if kind in (dict, list, tuple, set, frozenset):
         return [kind.__name__, *_parts(value, strange)]
     if is_dataclass(kind):
-        return [_named(kind), *(_plain(getattr(value, each.name), strange) for each in fields(kind))]
+        names = [each.name for each in fields(kind)]
+        if set(getattr(value, "__dict__", ())).difference(names):  # pydantic keeps what is undeclared there
+            strange(kind)
+        return [_named(kind), *(_plain(getattr(value, name), strange) for name in names)]
     strange(kind)
     return [_named(kind)]
+
+
+def _members(value: BaseModel, strange: Callable[[type[object]], object]) -> Iterable[Json]:
+    """Yield the declared fields that were sent, and apart from them what was sent beside them, if anything.
+
+    Apart, and not by attribute: a caller names what is not declared, and may name it `__doc__`.
+    """
+    declared = type(value).model_fields.keys() & value.__pydantic_fields_set__
+    yield {name: _plain(getattr(value, name), strange) for name in declared}
+    extra = value.__pydantic_extra__
+    if extra:
+        yield {name: _plain(each, strange) for name, each in extra.items()}
 
 
 def _parts(value: object, strange: Callable[[type[object]], object]) -> Iterable[Json]:

@@ -68,7 +68,7 @@ def answer(result: Result, *, as_json: bool) -> int:
         for row in result.document.rows:
             print(json.dumps(row))
     else:
-        print(json.dumps(result.document, indent=2, ensure_ascii=False))
+        print(json.dumps(result.document, indent=2))
     return result.status
 
 
@@ -76,7 +76,7 @@ def refuse(refusal: Refused, *, as_json: bool) -> int:
     """Print why a command was not carried out and return the exit status."""
     if as_json:
         error = {"code": refusal.code, "cause": refusal.cause, "fix": refusal.fix}
-        print(json.dumps({"error": error}, indent=2, ensure_ascii=False))
+        print(json.dumps({"error": error}, indent=2))
     print(refusal, file=sys.stderr)
     return USAGE
 

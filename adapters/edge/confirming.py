@@ -78,7 +78,7 @@ class ConfirmationDetail(BaseModel):
 
 
 def _random(_: Asking) -> str:
-    return secrets.token_urlsafe(ID_BYTES)
+    return secrets.token_hex(ID_BYTES)
 
 
 @dataclass(slots=True, eq=False)

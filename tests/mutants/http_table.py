@@ -163,7 +163,7 @@ HTTP_MUTANTS: Final = (
     mutant(
         "unsent-is-sent",
         "a default that was sent is one that was not",
-        ("kernel.idempotency:_plain", "value.model_fields_set", "type(value).model_fields"),
+        ("kernel.idempotency:_members", " & value.__pydantic_fields_set__", ""),
         first=INPUTS,
     ),
     mutant(

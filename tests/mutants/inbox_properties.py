@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from nonsuch.adapters.edge import inboxes
+
 from ..adapters.http import test_inbox as pages
 from ..adapters.http import test_plain_text as plain
 from ..adapters.http.bank import Bank
@@ -21,6 +23,7 @@ _OTHERS: Final[tuple[dict[str, str], ...]] = (
 
 
 def _pages() -> Iterator[None]:
+    inboxes._draw.cache_clear()  # pyright: ignore[reportPrivateUsage]  # what is kept was made by the code before
     for headers in _OTHERS:
         pages.test_no_other_page_decides(Bank(), dict(headers))
         yield

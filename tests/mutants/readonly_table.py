@@ -153,7 +153,11 @@ _OF_CATALOGUES: Final = (
     mutant(
         "live-not-asked",
         "the live catalogue is not asked on the way to the rows",
-        (f"{_AT}.readonly:ReadOnly._columns", "check = None if self._check is None or", "check = None if True or"),
+        (
+            f"{_AT}.readonly:ReadOnly._columns",
+            "check = None if self._check is None or",
+            "check = None if True or",
+        ),
         first="layers: live on the way",
     ),
     mutant(

@@ -213,7 +213,7 @@ class PostgresRateStore:
     async def _line(self) -> None:
         """Be one connection, until it breaks. Where it cannot be had, whoever asked waits in vain."""
         try:
-            if self._pool.closed:
+            if self._given is None and self._pool.closed:
                 await self._pool.open()
             async with self._pool.connection(self._timeout) as connection:
                 while (question := await self._next()) is not None:

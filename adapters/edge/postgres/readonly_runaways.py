@@ -42,5 +42,7 @@ class Runaways:
         self._given_up &= {str(pid) for pid, _ in rows}
         overdue = sorted(str(pid) for pid, late in rows if late == "true")
         if len(overdue) >= self._most:
-            cause = f"{len(overdue)} queries go on that the server cannot stop: processes {', '.join(overdue)}"
+            cause = (
+                f"{len(overdue)} queries go on that the server cannot stop: processes {', '.join(overdue)}"
+            )
             raise DatabaseRefused(CODE, cause, "end them at the server, or start it again")
