@@ -38,7 +38,7 @@ timing: .venv/.ready  ## measure whether latency tells a hidden name from an abs
 	@$(BIN)/python -m tests.timing.run $(ARGS)
 
 load: .venv/.ready  ## measure `nonsuch serve` under a crowd, for ten minutes; ARGS=--seconds=60 is quick
-	@$(BIN)/python -m tests.bench.crowd $(ARGS)
+	@$(BIN)/python -m tests.bench.endurance $(ARGS)
 
 conformance: .venv/.ready  ## run the protocol's conformance suite over ASGI and WSGI; ARGS=URL runs it over that
 	@$(BIN)/python -m tests.conformance.run $(ARGS)
