@@ -23,7 +23,7 @@ demo: .venv/.ready  ## run the demo app; ARGS=--once makes one tour and ends
 	@$(BIN)/python -m nonsuch.adapters.demo.postly $(ARGS)
 
 test: .venv/.ready  ## run all tests; fails under 95 % branch coverage of the kernel
-	@$(BIN)/pytest --cov --cov-fail-under=95 $(ARGS)
+	@$(BIN)/pytest --cov --cov-fail-under=95 --numprocesses=2 --dist=loadfile $(ARGS)
 
 check: .venv/.ready  ## lint, format and types
 	$(BIN)/ruff check

@@ -63,8 +63,8 @@ class SqlFacts:
 
     ``kinds`` begins with what the statement is; a statement inside of it follows. ``attributes`` are
     names behind a dot that no built-in function has: fields, or functions of the app's own. ``fields`` are
-    names behind that of a query in FROM: columns, or functions of the app's own that take a row. ``statement``
-    is the statement itself, without a semicolon behind it.
+    names behind that of a query in FROM: columns, or functions of the app's own that take a row.
+    ``statement`` is the statement itself, without a semicolon behind it.
     """
 
     kinds: tuple[str, ...] = ()

@@ -52,7 +52,8 @@ class Found:
 
     ``callers`` are the names of functions in FROM: behind one of them ``.f`` is a call. ``rows`` are names
     of queries and of tables made in FROM, and ``joins`` those of whole joins: behind one of them ``.f`` may
-    be a call of a function that takes any row. ``whole`` says that columns are read under another name, or under none.
+    be a call of a function that takes any row. ``whole`` says that columns are read under another name, or
+    under none.
     """
 
     kinds: list[str] = field(default_factory=list[str])
@@ -110,7 +111,7 @@ def _table(parts: Parts, found: Found) -> None:
 
 
 def made(parts: Parts, found: Found) -> None:
-    """Note what stands in FROM and is no relation: a query, one of WITH too, or a table made of a document."""
+    """Note what stands in FROM and is no relation: a query, also of WITH, or a table made of a document."""
     found.rows.add(_called(parts))
 
 

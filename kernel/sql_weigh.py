@@ -258,7 +258,7 @@ def _stored(relation: Relation, live: Live) -> Stored | None:
 def _of_rows(facts: SqlFacts, live: Live) -> Iterator[tuple[str, Piece]]:
     """Yield the names behind a row that are no columns of it for sure, each with where it stands.
 
-    A row of one relation passes for one of another, as a child's for its parent's, and one of a query for any.
+    A row of one relation passes for one of another, as a child's for its parent's; one of a query for any.
     """
     yield from ((piece.names[0], piece) for piece in facts.fields)
     for relation in facts.relations:

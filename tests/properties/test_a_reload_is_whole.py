@@ -267,7 +267,7 @@ def test_no_answer_on_a_wire_is_a_mix() -> None:
         of_b = asyncio.run(answers(switch.app))
         assert switch.reload("a").taken
         met = asyncio.run(_traffic(switch, 4_000))
-    assert len(met) > 100
+    assert len(met) > 20
     assert all(told in (of_a[at], of_b[at]) for at, told in met)
     assert {at for at, told in met if told == of_a[at]} == {at for at, told in met if told == of_b[at]}
     assert of_a != of_b

@@ -13,6 +13,7 @@ from nonsuch.adapters.edge.run import Running
 from nonsuch.kernel.idempotency import canonical
 from nonsuch.kernel.model import Ok, Unconfirmed
 from nonsuch.kernel.schema import publish_input
+from nonsuch.kernel.strict_json import Json
 
 from ..adapters.edge.shop import Shop, call, code_of, decide
 from ..adapters.edge.test_confirming import within
@@ -39,7 +40,7 @@ class Part:
 
 class Inner(BaseModel):
     part: Part = Part()
-    note: Named = Named()
+    note: Named = Field(default_factory=lambda: Named.model_validate({}))
 
 
 def digest(model: type[BaseModel], sent: Mapping[str, Any]) -> bytes:
@@ -65,13 +66,18 @@ def test_an_undeclared_argument_is_no_declared_one_of_the_same_name() -> None:
 
 
 def test_what_a_dataclass_does_not_declare_is_told_apart() -> None:
-    sent = [{"part": {"size": 1}}, {"part": {"size": 1, "to": "ann"}}, {"part": {"size": 1, "to": "eve"}}]
+    sent: list[dict[str, Any]] = [
+        {"part": {"size": 1}},
+        {"part": {"size": 1, "to": "ann"}},
+        {"part": {"size": 1, "to": "eve"}},
+    ]
     assert len({digest(Inner, each) for each in sent}) == 3
 
 
 def test_nobody_runs_what_was_not_approved_under_the_name_of_an_attribute() -> None:
     shop = Shop(model=Refund)
-    good, evil = ({"order": "o1", "amount": 5, "__doc__": each} for each in ("to ann", "to eve"))
+    good: dict[str, Json] = {"order": "o1", "amount": 5, "__doc__": "to ann"}
+    evil: dict[str, Json] = {"order": "o1", "amount": 5, "__doc__": "to eve"}
 
     async def using(running: Running) -> None:
         outcome = await call(running, sent=good)

@@ -93,6 +93,7 @@ class PostgresRateStore:
         self._connections, self._timeout = connections, timeout_seconds
         self._take, self._look, self._purge = (_about(table, each) for each in (_TAKE, _LOOK, _PURGE))
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._looking: asyncio.TimerHandle | None = None
         self._purging: asyncio.Task[None] | None = None
         self._purged = 0.0
 
@@ -173,7 +174,7 @@ class PostgresRateStore:
         """Have no connection yet, on this event loop."""
         self._loop, self._pool = loop, self._given or self._opening()
         self._queue, self._due = OrderedDict[_Question, None](), deque[tuple[float, _Question]]()
-        self._looking: asyncio.TimerHandle | None = None
+        self._looking = None
         self._resting, self._lines = list[asyncio.Future[_Question]](), set[asyncio.Task[None]]()
 
     def _opening(self) -> Pool:

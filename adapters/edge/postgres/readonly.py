@@ -166,7 +166,7 @@ class ReadOnly:
     async def _on(
         self, session: Session, asked: Asked, limit: int, *, explain: bool
     ) -> Answer | DatabaseRefused:
-        """1. begin, verify  2. the live catalogue  3. the columns  4. the query  5. the end, and what is left."""
+        """1. begin, verify  2. the live catalogue  3. the columns  4. the query  5. the end, what is left."""
         try:
             columns = await self._columns(session, asked)  # 1, 2, 3
         except ServerError as refusal:

@@ -83,8 +83,8 @@ LEFT JOIN pg_catalog.pg_depend d
 LEFT JOIN pg_catalog.pg_extension e ON e.oid = d.refobjid
 WHERE b.kind = 'types' OR n.nspname NOT IN ('pg_catalog', 'information_schema')
 """
-# Behind a relation: what a view selects, the policies of a table, types of columns that are the database's own
-# (those of an extension are used by the extension's functions), and the row itself where a cast takes it.
+# Behind a relation: what a view selects, the policies of a table, types of columns that are the database's
+# own (those of an extension are used by the extension's functions), the row itself where a cast takes it.
 _STORED: Final[LiteralString] = """
 WITH RECURSIVE asked AS (
   SELECT c.oid, n.nspname, c.relname, c.relkind, c.oid AS below

@@ -1,8 +1,8 @@
 """Queries that were given up here and go on at the server all the same. Knows no query's text.
 
-A loop inside one call of a built-in function may look at no signal: `translate` of two long texts, a search of
-one in the other, arrays that are compared. No timeout ends it and no cancel does, only its own end or that of
-the server. What can be done here is to let only a few of them be.
+A loop inside one call of a built-in function may look at no signal: `translate` of two long texts, a search
+of one in the other, arrays that are compared. No timeout ends it and no cancel does, only its own end or that
+of the server. What can be done here is to let only a few of them be.
 """
 
 from __future__ import annotations
