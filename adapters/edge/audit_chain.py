@@ -34,6 +34,7 @@ MAX_EVENT_CHARS: Final = MAX_LINE_BYTES // 2
 LINGER_SECONDS: Final = 0.02  # so that one write to the disk is for many events
 RETRY_SECONDS: Final = 1.0
 CLOSE_SECONDS: Final = 10.0
+TRIES_AT_THE_END: Final = 2
 
 
 class AuditChain:
@@ -65,6 +66,7 @@ class AuditChain:
         self._lost, self._since = 0, ""
         self._lock, self._wake, self._closing = threading.Lock(), threading.Event(), threading.Event()
         self._thread: threading.Thread | None = None
+        self._tries = TRIES_AT_THE_END
         self._writing = Writing(ledger, self._keys, self._heads, self._clock)
 
     # what comes
@@ -136,6 +138,7 @@ class AuditChain:
             self._start()
 
     def _write_all(self, writing: Writing, writer: str) -> None:
+        self._tries = TRIES_AT_THE_END
         writing.pending.append(note("chain-opened", self._clock(), writer=writer, process=os.getpid()))
         while self._round(writing):
             pass
@@ -155,7 +158,10 @@ class AuditChain:
         self._take(writing.pending)
         written = writing.write()
         if self._closing.is_set():
-            return written and bool(self._waiting or self._lost)
+            if written:
+                return bool(self._waiting or self._lost)
+            self._tries -= 1  # what failed in the middle may succeed anew, and then the rest with it
+            return self._tries > 0
         if not written:
             self._closing.wait(RETRY_SECONDS)
         if not written or self._waiting:

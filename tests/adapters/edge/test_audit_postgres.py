@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections.abc import Generator
 from itertools import count
 from typing import Any, Final
@@ -278,6 +279,7 @@ def test_a_commit_that_nobody_confirmed_is_not_repeated(
             broken.append("broken")
             if committed:
                 commit(self, *raised)
+                time.sleep(0.3)  # long enough to be told to end meanwhile
             self.connection.close()
             raise psycopg.OperationalError("the connection is gone")
         return commit(self, *raised)
