@@ -122,17 +122,24 @@ def test_offsets_are_counted_in_characters() -> None:
     assert Offsets("abc").characters(2) == 2
 
 
+_TIMED: Final = """
+import sys, time
+from tests.kernel.queries import judged
+from tests.kernel.test_sql_text import WORST
+judged("SELECT 1")
+began = time.process_time()
+judged(WORST[sys.argv[1]])
+print(time.process_time() - began)
+"""
+
+
 @pytest.mark.parametrize("name", WORST)
 def test_the_worst_texts_of_the_largest_size_take_less_than_a_second(name: str) -> None:
-    """Processor time of this process, the better of two: a core that two share takes longer over both."""
+    """Processor time of a process that nothing traces: the machine may have other things to do."""
     assert len(WORST[name].encode()) <= MAX_BYTES
-    judged("SELECT 1")
-    took: list[float] = []
-    for _ in range(2):
-        began = time.process_time()
-        judged(WORST[name])
-        took.append(time.process_time() - began)
-    assert min(took) < SLOWEST
+    program = [sys.executable, "-c", _TIMED, name]
+    done = subprocess.run(program, capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL)
+    assert float(done.stdout) < SLOWEST
 
 
 _IN_A_SMALL_THREAD: Final = """

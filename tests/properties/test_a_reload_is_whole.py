@@ -247,8 +247,10 @@ async def _traffic(switch: Switch, rounds: int) -> list[tuple[int, Heard]]:
         met.append((at, await heard(serve, REQUESTS[at])))
 
     async def turn() -> None:
-        for each in range(6):
-            assert (await asyncio.to_thread(switch.reload, "ba"[each % 2])).taken
+        turns = 0
+        while turns < 6 or len(met) <= 100:  # a machine that reloads fast is asked more often
+            assert (await asyncio.to_thread(switch.reload, "ba"[turns % 2])).taken
+            turns += 1
 
     turning = asyncio.create_task(turn())
     for _ in range(rounds):
@@ -267,7 +269,7 @@ def test_no_answer_on_a_wire_is_a_mix() -> None:
         of_b = asyncio.run(answers(switch.app))
         assert switch.reload("a").taken
         met = asyncio.run(_traffic(switch, 4_000))
-    assert len(met) > 20
+    assert len(met) > 100
     assert all(told in (of_a[at], of_b[at]) for at, told in met)
     assert {at for at, told in met if told == of_a[at]} == {at for at, told in met if told == of_b[at]}
     assert of_a != of_b
