@@ -114,14 +114,13 @@ class PostgresLedger:
         return sql.SQL(statement).format(table=sql.Identifier(*self._table.split(".")))
 
     def _connected(self) -> AbstractContextManager[Connection[Any]]:
-        return _kept(self._opened()) if isinstance(self._where, str) else self._where.connection()
+        return _kept(self._opened(self._where)) if isinstance(self._where, str) else self._where.connection()
 
-    def _opened(self) -> Connection[Any]:
+    def _opened(self, where: str) -> Connection[Any]:
         from psycopg import Connection
 
         if self._own is None or self._own.closed:
-            assert isinstance(self._where, str)  # noqa: S101  (a pool opens its own)
-            self._own = Connection.connect(self._where, autocommit=True, connect_timeout=CONNECT_SECONDS)
+            self._own = Connection.connect(where, autocommit=True, connect_timeout=CONNECT_SECONDS)
         return self._own
 
     def close(self) -> None:

@@ -101,7 +101,7 @@ def alone(dsn: str, key: bytes) -> Generator[Source]:
         if time.monotonic() > deadline:
             cause = f"another process makes or drops branches of `{one_line(source.place.database)}`"
             raise DatabaseRefused("X_DB_BRANCH_BUSY", cause)
-        time.sleep(_AGAIN_SECONDS)
+        time.sleep(_AGAIN_SECONDS)  # a command line, in no event loop; waiting in the server needs a session
 
 
 def _usable(place: Place) -> None:
