@@ -67,7 +67,7 @@ def _candidates() -> Iterator[Path]:
 
 def _major(program: Path) -> int | None:
     try:
-        asked = [program, "--version"]  # a program that was found, never a name that a caller gave
+        asked = [str(program), "--version"]  # a program that was found, never a name that a caller gave
         said = subprocess.run(asked, capture_output=True, text=True, check=False)  # noqa: S603  (no shell)
     except OSError:
         return None
