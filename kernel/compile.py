@@ -6,7 +6,8 @@ Decides nothing and never parses: the texts are judged by ``cedar.py``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -18,6 +19,7 @@ from .policy_text import Lines, quoted
 from .shapes import Field, record_text, referred
 
 _NOBODY: Final = "-"
+Reads = Callable[[Entry], Iterable[Field]]
 DECIDE: Final = "decideConfirmation"  # the name, in our policies, of the action that decides confirmations
 
 
@@ -75,38 +77,57 @@ def models(catalog: Catalog) -> frozenset[str]:
 def entry_schema(
     principals: str,
     entries: Iterable[Entry],
-    fields: Iterable[Field] | None = None,
+    reads: Reads | None = None,
     others: frozenset[str] = frozenset(),
 ) -> str:
     """Return the policy gate's schema for some entries.
 
-    ``fields`` narrows the arguments to those that policies read; nothing means all declared ones.
+    ``reads`` narrows the arguments of each to those that policies read; nothing means all declared ones.
     Of ``others``, the models of all resources, those that these entries only refer to have no attributes.
     """
     chosen = tuple(entries)
     groups = sorted({entry.permission for entry in chosen})
     resources = (entry.resource for entry in chosen)
     types = {each.name: each for each in resources if each is not None and not each.told}
+    contexts = [_context(each, each.arguments if reads is None else reads(each)) for each in chosen]
+    named = _shared(contexts, "\n".join((principals, *types)))
     lines = [principals, f"action {quoted(ANY)};"]
+    lines += [f"type {name} = {text};" for text, name in named.items()]
     lines += [f"entity {kind.name} = {record_text(kind.fields)};" for kind in types.values()]
     known_by_name = referred(field for kind in types.values() for field in kind.fields) & others
     lines += [f"entity {name};" for name in sorted(known_by_name - types.keys())]
     lines += [f"action {quoted(group)} in [{quoted(ANY)}];" for group in groups]
-    lines += [_action(entry, entry.arguments if fields is None else tuple(fields)) for entry in chosen]
+    lines += [_action(each, named.get(text, text)) for each, text in zip(chosen, contexts, strict=True)]
     return "\n".join(lines)
 
 
-def _action(entry: Entry, fields: Iterable[Field]) -> str:
-    told = entry.resource is not None and entry.resource.told
-    resource = entry.resource.name if entry.resource is not None and not told else "Server"
+def _shared(contexts: Iterable[str], taken: str) -> dict[str, str]:
+    """Return names for the contexts of more than one entry: the engine keeps a named type once.
+
+    No name stands in ``taken``, where the entity types are named.
+    """
+    prefix = "Context"
+    while prefix in taken:
+        prefix += "_"
+    shared = (text for text, count in Counter(contexts).items() if count > 1)
+    return {text: f"{prefix}{number}" for number, text in enumerate(shared)}
+
+
+def _context(entry: Entry, fields: Iterable[Field]) -> str:
     args = f"{{ args: {record_text(fields)} }}"
-    if entry.resource is not None and told:
-        args = record_text(entry.resource.context).replace("{", f"{{ args: {record_text(fields)},", 1)
+    if entry.resource is None or not entry.resource.told:
+        return args
+    return record_text(entry.resource.context).replace("{", f"{{ args: {record_text(fields)},", 1)
+
+
+def _action(entry: Entry, context: str) -> str:
+    told = entry.resource is None or entry.resource.told
+    resource = "Server" if told or entry.resource is None else entry.resource.name
     # INVARIANT: no agent decides a confirmation. Whatever permits it, the engine takes no such request.
     people = "Human" if isinstance(entry.confirming, Deciding) else "Agent, Human"
     return (
         f"action {quoted(entry.name)} in [{quoted(entry.permission)}] appliesTo {{ "
-        f"principal: [{people}], resource: [{resource}], context: {args} }};"
+        f"principal: [{people}], resource: [{resource}], context: {context} }};"
     )
 
 

@@ -27,7 +27,6 @@ from .strict_json import Json
 MAX_CONTEXT_BYTES: Final = 65_536
 MAX_FACTS_BYTES: Final = 262_144
 CALLERS: Final = 4_096
-SHAPES: Final = 1_024
 PACK: Final = 32
 PAIRS: Final = 16_384
 NO_ARGUMENTS: Final = '{"args":{}}'
@@ -88,7 +87,8 @@ class Judge:
         self.visible = lru_cache(CALLERS)(self._visible)
         self.presents = lru_cache(CALLERS)(self._presents)
         self.gate = lru_cache(None)(self._gate)
-        self._schema = lru_cache(SHAPES)(self._schema_of)
+        self._reads = lru_cache(None)(self._fields)
+        self._schema = lru_cache(None)(self._schema_of)
         self._held = lru_cache(CALLERS)(self._entities)
         self._asked = lru_cache(PAIRS)(self._ask)
         self._settled = lru_cache(PAIRS)(self._settle)
@@ -170,7 +170,7 @@ class Judge:
         Never denies what ``permits`` would allow; what it allows ``permits`` may deny. What cannot be
         decided by the caller alone, as a condition that needs the rest first, is left to ``permits``.
         """
-        gate, schema = self.gate(entry), self._schema(self._packs[entry], ())
+        gate, schema = self.gate(entry), self._schema(self._packs[entry], bare=True)
         decision, held, context = Decision(False), self._held(caller, schema), _untold(entry)
         for party in parties(caller.principal):
             said = (cedar_parts.of_caller(each) for each in gate.index.of(_keys(party)))
@@ -243,14 +243,18 @@ class Judge:
         return tuple((_uid(party), self._slice(each)) for party, each in zip(everyone, slices, strict=True))
 
     def _gate(self, entry: Entry) -> EntryGate:
-        index = self._policies.about(entry)
-        reads = index.reads()
-        fields = tuple(each for each in entry.arguments if reads is None or each.name in reads)
-        return EntryGate(self._schema(self._packs[entry], fields), index, fields, resource_kind(entry))
+        index, schema = self._policies.about(entry), self._schema(self._packs[entry])
+        return EntryGate(schema, index, self._reads(entry), resource_kind(entry))
 
-    def _schema_of(self, pack: tuple[Entry, ...], fields: tuple[Field, ...]) -> Schema:
-        """Return one schema for the entries of a pack with these fields: most of its cost is its base."""
-        return cedar.schema(entry_schema(self._principals, pack, fields, self._models))
+    def _fields(self, entry: Entry) -> tuple[Field, ...]:
+        """Return the arguments of an entry that some policy about it reads."""
+        reads = self._policies.about(entry).reads()
+        return tuple(each for each in entry.arguments if reads is None or each.name in reads)
+
+    def _schema_of(self, pack: tuple[Entry, ...], *, bare: bool = False) -> Schema:
+        """Return one schema for a pack, ``bare`` of arguments: most of its time goes to its base."""
+        reads = _nothing if bare else self._reads
+        return cedar.schema(entry_schema(self._principals, pack, reads, self._models))
 
     # entities
 
@@ -280,6 +284,10 @@ def _packed(entries: Iterable[Entry]) -> dict[Entry, tuple[Entry, ...]]:
         by_kind.setdefault(resource_kind(entry), []).append(entry)
     packs = (tuple(group[at : at + PACK]) for group in by_kind.values() for at in range(0, len(group), PACK))
     return {entry: pack for pack in packs for entry in pack}
+
+
+def _nothing(_: Entry) -> tuple[Field, ...]:
+    return ()
 
 
 def resource_kind(entry: Entry) -> str:

@@ -12,6 +12,7 @@ from functools import partial
 from ...kernel.errors import BootError, Fault, fault
 from ..wire import Head
 from .app import App
+from .memory import give_back
 from .opening import Open
 from .reload import When, reloading
 from .route import is_mcp
@@ -75,6 +76,7 @@ async def opened(
         stack.enter_context(foretold(partial(hush, apps)))
         for app in apps:
             app.notify.reopen()
+        give_back()
         try:
             yield running
         finally:

@@ -18,6 +18,7 @@ from typing import Final, Literal, assert_never
 
 from ...kernel.errors import BootError, Fault, fault
 from .app import App, judge_from
+from .memory import give_back
 from .policies import fingerprint
 
 log: Final = logging.getLogger("nonsuch.policies")
@@ -55,6 +56,7 @@ def reload_policies(app: App) -> Reloaded:
         except Exception as bug:  # noqa: BLE001  (whatever is wrong, the policies in force stay in force)
             return _kept((fault("X_POLICY_SOURCE_FAILED", f"the reload raised {type(bug).__name__}"),))
         app.kernel.swap(judge, warnings)
+        give_back()
     app.notify.lists_changed()
     for warning in warnings:
         log.warning("%s", warning)

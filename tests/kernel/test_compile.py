@@ -98,11 +98,47 @@ def test_the_schema_of_the_policy_gate_whole() -> None:
 def test_the_schema_of_one_entry_holds_only_the_arguments_that_are_read() -> None:
     entry = two_tools().entries[0]
     narrow = entry_schema(
-        "<principals>", [entry], [each for each in entry.arguments if each.name == "notify"]
+        "<principals>", [entry], lambda one: [each for each in one.arguments if each.name == "notify"]
     )
     assert 'context: { args: {"notify": Bool} } };' in narrow
     assert "postId" not in narrow
-    assert "context: { args: {} } };" in entry_schema("<principals>", [entry], ())
+    assert "context: { args: {} } };" in entry_schema("<principals>", [entry], lambda _: ())
+
+
+def first() -> str:
+    return "done"
+
+
+def second() -> str:
+    return "done"
+
+
+def said_twice() -> Catalog:
+    registry = Registry()
+    for handler in (first, second):
+        registry.action(policy=can("word:say"), mcp=expose("Say"))(handler)
+    return catalog_of(registry)
+
+
+def test_entries_that_are_told_the_same_share_one_named_type() -> None:
+    text = entry_schema("<principals>", said_twice().entries)
+    head = 'in ["word:say"] appliesTo { principal: [Agent, Human], resource: [Server], context: Context0 };'
+    assert text == (
+        "<principals>\n"
+        'action "any";\n'
+        "type Context0 = { args: {} };\n"
+        'action "word:say" in ["any"];\n'
+        f'action "first" {head}\n'
+        f'action "second" {head}'
+    )
+
+
+def test_the_name_of_a_shared_type_is_nobody_elses() -> None:
+    catalog = said_twice()
+    principals = principal_schema(catalog, base()) + "\nentity Context0;\nentity Context_0;\n"
+    text = entry_schema(principals, catalog.entries)
+    assert "type Context__0 = " in text
+    cedar.schema(text)
 
 
 def test_every_schema_parses() -> None:
@@ -111,7 +147,7 @@ def test_every_schema_parses() -> None:
     principals = principal_schema(catalog, base())
     cedar.schema(entry_schema(principals, catalog.entries))
     for entry in catalog.entries:
-        cedar.schema(entry_schema(principals, [entry], ()))
+        cedar.schema(entry_schema(principals, [entry], lambda _: ()))
 
 
 def test_a_policy_for_each_audience_and_none_for_an_empty_list() -> None:

@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel
+from pydantic import BaseModel, create_model
 
 from nonsuch import Agent, App, Human, Principal, Registry, audience, can, expose, grant, tool
+from nonsuch.kernel import cedar
 from nonsuch.kernel.catalog import Entry
 from nonsuch.kernel.cedar import Decision
-from nonsuch.kernel.judge import MAX_CONTEXT_BYTES, Judge, resource_kind
+from nonsuch.kernel.judge import MAX_CONTEXT_BYTES, PACK, Judge, resource_kind
 from nonsuch.kernel.shapes import Unencodable
 
 from .trial import EDITOR, NOBODY, boot, folder, unchecked
@@ -433,6 +434,45 @@ def test_arguments_are_judged_anew_where_nothing_is_acted_on() -> None:
     told = [judge.permits(judge.caller(EDITOR), entry, None, judge.server, each) for each in contexts]
     yes, no = Decision(True, ("grant editor any",)), Decision(False, ("p",))
     assert told == [yes, no, yes, no]
+
+
+def tools_that_read(number: int) -> tuple[Registry, str]:
+    """So many tools of models of their own, and for each a policy that reads the argument only it has."""
+    registry, policies = Registry(), list[str]()
+    for at in range(number):
+        fields: dict[str, Any] = {f"size{at}": (int, ...)}
+        model: Any = create_model(f"Asks{at}", **fields)
+
+        def handler(input: Any) -> str:
+            return "done"
+
+        handler.__annotations__["input"], handler.__name__ = model, f"tool_{at}"
+        registry.action(policy=can("org:administer"), mcp=expose("Count"))(handler)
+        head = f'@id("p{at}") permit(principal, action == Action::"tool_{at}", resource)'
+        policies.append(f"{head} when {{ context.args.size{at} <= 1 }};")
+    return registry, "\n".join(policies)
+
+
+def test_tools_whose_policies_read_different_arguments_share_schemas(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A schema holds half a megabyte: one for each tool, of all tools, would be a gigabyte at 2,000."""
+    registry, policies = tools_that_read(2 * PACK)
+    app = boot(registry, policies_dir=folder(tmp_path, own=policies))
+    judge, made = app.kernel.judge, list[str]()
+    parse = cedar.schema
+
+    def counted(text: str) -> cedar.Schema:
+        made.append(text)
+        return parse(text)
+
+    monkeypatch.setattr(cedar, "schema", counted)
+    for at, entry in enumerate(app.kernel.catalog.entries):
+        for size, allow in ((1, True), (2, False)):
+            context = judge.context(entry, entry.input.model(**{f"size{at}": size}))
+            assert context == f'{{"args":{{"size{at}":{size}}}}}'
+            assert judge.permits(judge.caller(EDITOR), entry, None, judge.server, context).allow is allow
+    assert len(made) == 2
 
 
 def test_all_arguments_are_sent_where_one_policy_uses_the_whole(tmp_path: Path) -> None:
