@@ -151,13 +151,25 @@ class Door:
 
     def refuses(self, head: Head) -> Refusal | None:
         """Return why a foreign Host or Origin is refused (403; MCP transports, security warning)."""
-        host = head.headers.get("host", "")
-        if not _is_loopback(_host_name(host)) and self.hosts.isdisjoint({host.lower(), _host_name(host)}):
+        if not self.admits_host(head):
             return _foreign("host", "allowed_hosts")
         origin = head.headers.get("origin")
         if origin is None or origin in self.origins or _is_loopback(_host_name(_after_scheme(origin))):
             return None
         return _foreign("origin", "allowed_origins")
+
+    def admits_host(self, head: Head) -> bool:
+        """Whether the request's Host is this machine's or a listed one."""
+        host = head.headers.get("host", "")
+        return _is_loopback(name := _host_name(host)) or not self.hosts.isdisjoint({host.lower(), name})
+
+
+def foreign(head: Head, door: Door) -> Steps[Refusal | None]:
+    """Return why a foreign Host or Origin is refused, which is audited, before anybody is asked for."""
+    told = door.refuses(head)
+    if told is not None:
+        yield Audit(auth_refused("foreign-origin" if door.admits_host(head) else "foreign-host", 403, head))
+    return told
 
 
 def cross_origin(head: Head) -> tuple[tuple[str, str], ...]:
@@ -350,11 +362,16 @@ _CODES: Final[Mapping[AuthReason, str]] = {
 def _unauthenticated(
     head: Head, door: Door, reason: AuthReason, status: AuthStatus, retry_after: int = 0
 ) -> Steps[Unauthenticated]:
-    yield Audit(AuthRefused(reason, status, head.address, head.path[:MAX_PATH_CHARS]))
+    yield Audit(auth_refused(reason, status, head))
     return Unauthenticated(reason, status, refused(_CODES[reason], door.audience), retry_after)
 
 
-MAX_PATH_CHARS: Final = 512  # of an event, which nobody need be anybody to cause
+def auth_refused(reason: AuthReason, status: AuthStatus, head: Head) -> AuthRefused:
+    """Return the event of a request that never became a caller."""
+    facts = facts_of(head)
+    return AuthRefused(reason, status, facts.address, facts.path, facts.user_agent, facts.origin)
+
+
 MAX_TOKEN_CHARS: Final = 16_384
 # RFC 6750 2.1, and whatever else is visible ASCII but a comma, with which repeated headers are joined
 _BEARER: Final = re.compile(rf"bearer +([!-+\--~]{{1,{MAX_TOKEN_CHARS}}}) *", re.IGNORECASE | re.ASCII)
@@ -368,7 +385,8 @@ def bearer(header: str | None) -> str | None:
 
 def facts_of(head: Head) -> RequestFacts:
     """Return what a token resolver may know."""
-    return RequestFacts(head.address, head.headers.get("user-agent"), head.headers.get("origin"), head.path)
+    path = f"{head.prefix}{head.path}"
+    return RequestFacts(head.address, head.headers.get("user-agent"), head.headers.get("origin"), path)
 
 
 def media_type(head: Head) -> str:
@@ -376,25 +394,24 @@ def media_type(head: Head) -> str:
     return head.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def accepts_json(head: Head) -> bool:
-    """Whether the caller takes JSON (RFC 9110 12.5.1); no ``Accept`` takes anything."""
+def accepted(head: Head) -> tuple[bool, bool]:
+    """Whether the caller takes JSON, and whether server-sent events (RFC 9110 12.5.1).
+
+    No ``Accept`` takes anything, and is sent no events. A long one is not remembered: anybody can send many.
+    """
     accept = head.headers.get("accept")
-    return accept is None or not _ranges(accept).isdisjoint({JSON_TYPE, "application/*", "*/*"})
-
-
-def accepts_stream(head: Head) -> bool:
-    """Whether the caller takes server-sent events; who names no type is not sent any."""
-    accept = head.headers.get("accept")
-    return accept is not None and not _ranges(accept).isdisjoint({STREAM_TYPE, "text/*", "*/*"})
-
-
-def _ranges(accept: str) -> frozenset[str]:
-    """Return the media types of an ``Accept``; a long one is not remembered, for anybody can send many."""
-    return _taken(accept) if len(accept) <= MEMO_CHARS else _taken.__wrapped__(accept)
+    if accept is None:
+        return True, False
+    return _accepted(accept) if len(accept) <= MEMO_CHARS else _accepted.__wrapped__(accept)
 
 
 @lru_cache(MEMO)
-def _taken(accept: str) -> frozenset[str]:
+def _accepted(accept: str) -> tuple[bool, bool]:
     ranges = (each.partition(";") for each in accept.lower().split(","))
     refusing = ("q=0", "q=0.0", "q=0.00", "q=0.000")
-    return frozenset(kind.strip() for kind, _, rest in ranges if rest.replace(" ", "") not in refusing)
+    taken = {kind.strip() for kind, _, rest in ranges if rest.replace(" ", "") not in refusing}
+    return not taken.isdisjoint(_JSON_RANGES), not taken.isdisjoint(_STREAM_RANGES)
+
+
+_JSON_RANGES: Final = (JSON_TYPE, "application/*", "*/*")
+_STREAM_RANGES: Final = (STREAM_TYPE, "text/*", "*/*")

@@ -47,7 +47,14 @@ OutcomeName = Literal[
 CallerKind = Literal["agent", "human"]
 Asked = Literal["look", "answer", "cancel"]
 AuthReason = Literal[
-    "no-token", "unknown-token", "not-an-agent", "resolver-failed", "address-limited", "store-failed"
+    "no-token",
+    "unknown-token",
+    "not-an-agent",
+    "resolver-failed",
+    "address-limited",
+    "store-failed",
+    "foreign-host",
+    "foreign-origin",
 ]
 MAX_NAME_CHARS: Final = 128
 REJECTED: Final = "X_MCP_CONFIRMATION_REJECTED"  # a person's no is a denial
@@ -153,12 +160,14 @@ class RateLimited:
 
 @dataclass(frozen=True, slots=True)
 class AuthRefused:
-    """A request that never became a caller."""
+    """A request that never became a caller, and what is known of it; who sent it says what it likes."""
 
     reason: AuthReason
     status: int
     address: str | None
     path: str
+    user_agent: str | None = None
+    origin: str | None = None
     kind: Literal["auth-refused"] = "auth-refused"
     at: datetime | None = field(default=None, compare=False)
 

@@ -35,6 +35,7 @@ _MEMBERS: Final = {
 }
 _HELD: Final = {kind: attrgetter(*names) for kind, names in _MEMBERS.items()}
 MAX_URI_CHARS: Final = 512
+MAX_FACT_CHARS: Final = 512  # of what came with a request that nobody need be anybody to send
 _SENT: Final = frozenset({"hidden", "rate-limited", "invalid-args"})  # the name may be the caller's own
 _LOUD: Final = frozenset({"X_INTERNAL", "X_OUTPUT_INVALID", "X_RATE_STORE_FAILED"})
 
@@ -45,7 +46,8 @@ def record(app: App, events: Iterable[Event], at: datetime) -> None:
         told = _declared(app, event)
         importance = level(told)
         if log.isEnabledFor(importance):
-            log.handle(logging.LogRecord(log.name, importance, "", 0, line(told, at), None, None))
+            made = logging.getLogRecordFactory()  # an application's own: its formats can need its members
+            log.handle(made(log.name, importance, "", 0, line(told, at), None, None))
         if app.on_audit is not None:
             object.__setattr__(told, "at", at)  # whoever made it has no clock; no event equals another by it
             _hand_on(app.on_audit, told)
@@ -68,8 +70,9 @@ def _declared(app: App, event: Event) -> Event:
             return dataclasses.replace(event, prompt=prompt[:MAX_URI_CHARS], completes=named)
         case RateLimited(method):
             return dataclasses.replace(event, method=method[:MAX_NAME_CHARS])
-        case AuthRefused(path=path):
-            return dataclasses.replace(event, path=path[:MAX_URI_CHARS])
+        case AuthRefused(path=path, user_agent=agent, origin=origin):
+            agent, origin = (each and each[:MAX_FACT_CHARS] for each in (agent, origin))
+            return dataclasses.replace(event, path=path[:MAX_FACT_CHARS], user_agent=agent, origin=origin)
         case TaskAsked():
             return event
         case _:

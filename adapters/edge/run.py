@@ -70,14 +70,10 @@ T = TypeVar("T")
 log: Final = logging.getLogger("nonsuch.run")
 
 Clock = Callable[[], datetime]
+utc_now: Final[Clock] = partial(datetime.now, UTC)  # the wall clock
 Read = Callable[[int], Awaitable[bytes | None]]
 KEEP_ALIVE_SECONDS: Final = 15
 MAX_TALKING: Final = 1_024  # threads of plain handlers that can wait for their clients; made when needed
-
-
-def utc_now() -> datetime:
-    """The wall clock."""
-    return datetime.now(UTC)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -19,11 +19,11 @@ from ...kernel.codes import CODES
 from ...kernel.confirmation import IDENT, Confirmation
 from ...kernel.errors import Refusal, refusal, refused
 from ...kernel.model import Agent, Call, Hidden, Human, Ok, Outcome
-from ...kernel.steps import ListConfirmations, ReadBody, Returned, Steps
+from ...kernel.steps import Audit, ListConfirmations, ReadBody, Returned, Steps
 from ...kernel.strict_json import Json, JsonRefused, loads
 from ...kernel.view import View
 from ..meters import metered
-from ..wire import Head, Reply, Unauthenticated, media_type
+from ..wire import Head, Reply, Unauthenticated, auth_refused, foreign, media_type
 from . import inbox_page as page
 from .inbox_page import Inbox, Looking
 from .invoke import HttpServer, caller_of
@@ -47,13 +47,14 @@ def serve(server: HttpServer, inbox: Inbox, head: Head) -> Steps[Reply]:
     the gates of the decision action.
     """
     seen = Looking(inbox, head.path, head.received)
-    told = server.door.refuses(_without_origin(head))  # 1
+    told = yield from foreign(_without_origin(head), server.door)  # 1
     if told is not None:
         return page.refused(seen, 403, told)
     place = head.path.removeprefix(inbox.path).removeprefix("/")
     if place == STYLE and head.method in _READS:
         return page.style(inbox)
     if head.method not in _READS and not same_origin(head):  # 2
+        yield Audit(auth_refused("foreign-origin", 403, head))
         return _wrong(server, seen, "X_FORBIDDEN", "a decision comes from this page, and from no other site")
     who = yield from caller_of(server, head)  # 3
     if isinstance(who, Unauthenticated):

@@ -39,6 +39,7 @@ from ..wire import (
     Unauthenticated,
     authenticate,
     challenge,
+    foreign,
     media_type,
     problem,
 )
@@ -78,8 +79,7 @@ class HttpServer:
 
 def nothing(server: HttpServer, head: Head) -> Steps[Reply]:
     """Answer for a place where nothing can be, without asking who calls."""
-    refusing = server.door.refuses(head)
-    yield from ()
+    refusing = yield from foreign(head, server.door)
     return problem(403, refusing) if refusing is not None else _unknown(server)
 
 
@@ -134,7 +134,7 @@ def caller_of(server: HttpServer, head: Head) -> Steps[Principal | Unauthenticat
 
 
 def _who(server: HttpServer, head: Head) -> Steps[Principal | Reply]:
-    refusing = server.door.refuses(head)
+    refusing = yield from foreign(head, server.door)
     if refusing is not None:
         return problem(403, refusing)
     who = yield from caller_of(server, head)

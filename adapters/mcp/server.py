@@ -18,10 +18,10 @@ from ..wire import (
     Head,
     Reply,
     Unauthenticated,
-    accepts_json,
-    accepts_stream,
+    accepted,
     authenticate,
     event,
+    foreign,
     media_type,
     preflight,
     problem,
@@ -46,7 +46,7 @@ def serve(server: McpServer, head: Head, *, observed: bool = False) -> Steps[Rep
     1. Host and Origin  2. method  3. authentication  4. media types  5. body  6. envelope and revision
     7. RPC method, parameter shape  8. the view, the rate, and the kernel's gates.
     """
-    refusing = server.door.refuses(head)  # 1
+    refusing = yield from foreign(head, server.door)  # 1
     if refusing is not None:
         return envelope.refusal(None, MODERN, INVALID_REQUEST, refusing, status=403)
     if head.method == "OPTIONS" and "access-control-request-method" in head.headers:  # 2
@@ -56,7 +56,7 @@ def serve(server: McpServer, head: Head, *, observed: bool = False) -> Steps[Rep
     who = yield from authenticate(head, server.door, agents_only=True)  # 3
     if isinstance(who, Unauthenticated):
         return _unauthenticated(server, head, who)
-    takes_json, takes_stream = accepts_json(head), accepts_stream(head)
+    takes_json, takes_stream = accepted(head)
     refusal = _unread(head, acceptable=takes_json or takes_stream)  # 4
     if refusal is not None:
         return refusal
@@ -74,8 +74,7 @@ def serve(server: McpServer, head: Head, *, observed: bool = False) -> Steps[Rep
 
 def described(server: McpServer, protected: Protected, head: Head) -> Steps[Reply]:
     """Answer a request for the metadata of a protected resource: for everybody, but for foreign hosts."""
-    refusing = server.door.refuses(head)
-    yield from ()
+    refusing = yield from foreign(head, server.door)
     return problem(403, refusing) if refusing is not None else protected.document(head)
 
 

@@ -129,6 +129,31 @@ def test_a_level_that_is_off_is_not_written_and_the_hook_is_told_all_the_same(
     assert world.events == [call(), call("policy-error")]
 
 
+def test_a_record_is_made_as_the_application_has_its_records_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a format that needs what its factory adds would lose every line of the audit."""
+    told, plain = list[str](), logging.getLogRecordFactory()
+
+    class Kept(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            told.append(logging.Formatter("%(request)s %(message)s", "", "%").format(record)[:6])
+
+    def made(*given: Any, **named: Any) -> logging.LogRecord:
+        record = plain(*given, **named)
+        record.request = "r7"
+        return record
+
+    handler, audited = Kept(), logging.getLogger("nonsuch.audit")
+    monkeypatch.setattr(audited, "level", logging.INFO)
+    logging.setLogRecordFactory(made)
+    audited.addHandler(handler)
+    try:
+        record(World().app(), [call()], NOW)
+    finally:
+        audited.removeHandler(handler)
+        logging.setLogRecordFactory(plain)
+    assert told == ['r7 {"a']
+
+
 def test_without_a_hook_there_is_the_log(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "nonsuch.audit"):
         record(World().app(on_audit=None), [call()], NOW)
@@ -173,7 +198,7 @@ def test_what_a_caller_sent_is_cut_after_it_was_looked_up() -> None:
         ResourceRead(long, "hidden", **who),
         PromptGet(long, "hidden", completes=long, **who),
         RateLimited(long, "X_MCP_RATE_LIMITED", **who),
-        AuthRefused("no-token", 401, None, long),
+        AuthRefused("no-token", 401, None, long, long, long),
     ]
     record(world.app(), events, NOW)
     assert world.events == [
@@ -183,7 +208,7 @@ def test_what_a_caller_sent_is_cut_after_it_was_looked_up() -> None:
         ResourceRead(long[:512], "hidden", **who),
         PromptGet(long[:512], "hidden", completes=long[:128], **who),
         RateLimited(long[:128], "X_MCP_RATE_LIMITED", **who),
-        AuthRefused("no-token", 401, None, long[:512]),
+        AuthRefused("no-token", 401, None, long[:512], long[:512], long[:512]),
     ]
 
 

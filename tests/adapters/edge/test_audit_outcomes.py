@@ -342,7 +342,13 @@ WAYS: Final[dict[str, tuple[Way, list[Told]]]] = {
     "no message": (raw(b'{"jsonrpc":"1.0","id":1,"method":"tools/call"}'), NONE),
     "a batch": (raw(b"[]"), NONE),
     "another media type": (raw(b"{}", content_type="text/plain"), NONE),
-    "a foreign host": (raw(b"{}", host="example.com"), NONE),
+    "a foreign host": (raw(b"{}", host="example.com"), refused("foreign-host", 403)),
+    "a page of another origin": (raw(b"{}", origin="https://evil.example"), refused("foreign-origin", 403)),
+    "HTTP: a foreign host": (http("make", b"{}", "t", host="example.com"), refused("foreign-host", 403)),
+    "HTTP: a page of another origin": (
+        http("make", b"{}", "t", origin="https://evil.example"),
+        refused("foreign-origin", 403),
+    ),
     "HTTP: what a path can": (http("make", b"{}", "t", "OPTIONS"), NONE),
     "HTTP: the document": (http("openapi.json", b"", "t", "GET"), NONE),
 }
