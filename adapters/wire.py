@@ -254,6 +254,12 @@ def problem(status: int, told: Refusal, headers: tuple[tuple[str, str], ...] = (
     return Reply(status, to_json(body), headers, PROBLEM_TYPE)
 
 
+def unread(status: int, cause: str, headers: tuple[tuple[str, str], ...] = ()) -> Reply:
+    """Return the answer to a request whose body cannot be read, whatever it is for."""
+    fix = "send the whole body at once, with its `Content-Length`"
+    return problem(status, Refusal("X_MCP_PROTOCOL", cause, fix), headers)
+
+
 @dataclass(frozen=True, slots=True)
 class Unauthenticated:
     """No caller came of the request."""

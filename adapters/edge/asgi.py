@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from ...kernel.errors import refused
-from ..wire import JSON_TYPE, STREAM_HEADERS, Head, Reply, event, last_event, problem
+from ..wire import JSON_TYPE, STREAM_HEADERS, Head, Reply, event, last_event, problem, unread
 from .app import App
 from .bodies import Gone, TooSlow, reader
 from .endpoints import Mounted, chosen, endpoints, opened
@@ -28,7 +28,7 @@ log: Final = logging.getLogger("nonsuch.asgi")
 PATIENCE_SECONDS: Final = 0.05
 _NEVER_STARTED: Final = "the lifespan of `%s` never started; serve it with lifespan on"
 _CLOSE: Final = (("connection", "close"),)
-_SLOW: Final = Reply(408, headers=_CLOSE)  # RFC 9110 15.5.9
+_SLOW: Final = unread(408, "the body comes too slowly", _CLOSE)  # RFC 9110 15.5.9
 _JSON: Final = (b"content-type", JSON_TYPE.encode())
 _STREAM: Final = [(name.encode(), value.encode()) for name, value in STREAM_HEADERS]
 

@@ -7,11 +7,13 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 from wsgiref.types import InputStream, WSGIEnvironment
 
-from ..wire import Head, Reply
+from ..wire import Head, Reply, unread
 from .route import beyond
 
 log: Final = logging.getLogger("nonsuch.wsgi")
 CHUNK: Final = 65_536
+NO_LENGTH: Final = unread(411, "the body has no length, and this server reads no chunks")  # RFC 9110 15.5.12
+CUT: Final = unread(400, "the body ended before its length")
 _CONTENT: Final[Mapping[str, str]] = {"CONTENT_TYPE": "content-type", "CONTENT_LENGTH": "content-length"}
 
 
@@ -56,15 +58,15 @@ def body_of(environ: WSGIEnvironment, limit: int) -> bytes | Reply | None:
     size = int(announced) if announced.isdecimal() else None
     terminated = bool(environ.get("wsgi.input_terminated"))
     if size is None and not terminated:
-        return Reply(411) if "HTTP_TRANSFER_ENCODING" in environ else b""  # RFC 9110 15.5.12
+        return NO_LENGTH if "HTTP_TRANSFER_ENCODING" in environ else b""
     try:
         body = _read(environ["wsgi.input"], limit + 1 if terminated or size is None else size)
     except Exception as fault:  # noqa: BLE001  (a server's own: its client left or is too slow)
         log.info("a body could not be read: %s", type(fault).__name__)
-        return Reply(400)
+        return CUT
     if len(body) > limit:
         return None
-    return body if size is None or len(body) >= size else Reply(400)  # the client left halfway
+    return body if size is None or len(body) >= size else CUT  # the client left halfway
 
 
 def _read(stream: InputStream, most: int) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -95,8 +96,9 @@ def test_a_slow_sender_is_told_so_and_its_connection_ends() -> None:
         await asgi(stage(nothing))(scope, sent([(0, body[:9])], ends=False), send)
 
     asyncio.run(scene())
-    assert (heard[0]["status"], dict(heard[0]["headers"])) == (
-        408,
-        {b"content-length": b"0", b"connection": b"close"},
-    )
-    assert heard[1]["body"] == b""
+    told = dict(heard[0]["headers"])
+    assert (heard[0]["status"], told[b"connection"]) == (408, b"close")
+    assert told[b"content-type"] == b"application/problem+json"
+    said = json.loads(heard[1]["body"])
+    assert (said["code"], said["cause"]) == ("X_MCP_PROTOCOL", "the body comes too slowly")
+    assert said["fix"]

@@ -389,7 +389,9 @@ def test_a_body_that_ends_early_runs_nothing(terminated: bool, door: Wsgi, desk:
     ):
         more = {"wsgi.input_terminated": terminated, "CONTENT_LENGTH": str(len(body) + 1)}
         told = asked(door, "POST", path, HEADERS, body, **more)
-        assert (told.status, told.body) == (400, b"")
+        said = json.loads(told.body)
+        assert (told.status, said["code"], said["status"]) == (400, "X_MCP_PROTOCOL", 400)
+        assert "Content-Length" in said["fix"]
     assert desk.events == []
 
 
