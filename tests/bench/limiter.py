@@ -1,14 +1,11 @@
 """What counting a request in PostgreSQL costs, beside `select 1` by the same driver in the same run.
 
-`python -m tests.bench.limiter [--seconds 0.5] [--rounds 7] [--strict]`. Ratios of medians of blocks that ran
-in turns; the server is the embedded one, on a unix socket.
+The server is the embedded one, on a unix socket.
 """
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import sys
 import time
 from collections.abc import Awaitable, Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
@@ -24,7 +21,7 @@ from nonsuch.adapters.edge.embedded import embedded_postgres
 from nonsuch.adapters.edge.postgres.limits import SQL_LIMITS_TABLE, PostgresRateStore
 
 from .blocks import Lane, Plan, Sample, Series, interleave
-from .report import Row, at_least, at_most, bars
+from .report import Row, at_least, at_most
 
 RATE: Final = Rate(1_000_000)
 KEYS: Final = 1_000
@@ -64,8 +61,17 @@ def crowd(runner: asyncio.Runner, once: Callable[[int, int], Awaitable[object]])
     return lambda operations: runner.run(run(operations))
 
 
+def measure(plan: Plan) -> Iterator[tuple[str, dict[str, Series]]]:
+    """The lanes in turns, on each kind of event loop."""
+    with embedded_postgres() as address, psycopg.connect(address, autocommit=True) as connection:
+        connection.execute(SQL_LIMITS_TABLE.encode())
+        for loop in ("asyncio", "uvloop"):
+            with _lanes(address, loop) as made:
+                yield loop, interleave(made, plan)
+
+
 @contextmanager
-def lanes(address: str, loop: str) -> Generator[dict[str, Lane]]:
+def _lanes(address: str, loop: str) -> Generator[dict[str, Lane]]:
     """What runs on one kind of event loop: the driver alone, its statement, the store."""
     with ExitStack() as stack:
         runner = stack.enter_context(asyncio.Runner(loop_factory=_factory(loop)))
@@ -127,36 +133,3 @@ def rows(found: dict[str, Series], loop: str) -> Iterator[Row]:
     yield Row(f"{loop}: 8 callers on one key to 8 keys", hot / spread, at_least(0.8), at_least(0.8))
     fresh = found[f"{loop}: 8 callers, new keys"].rate
     yield Row(f"{loop}: 8 callers on one key to new keys", hot / fresh, None, at_least(0.8))
-
-
-def _table(found: dict[str, Series]) -> str:
-    lines = ["| lane | req/s | p50 us | CPU us/req |", "|---|--:|--:|--:|"]
-    lines += [
-        f"| {lane} | {one.rate:.0f} | {one.p50 * 1e6:.0f} | {one.cpu * 1e6:.0f} |"
-        for lane, one in found.items()
-    ]
-    return "\n".join(lines)
-
-
-def main() -> int:
-    """Print the table and the ratios; with --strict, 1 when a bar was missed."""
-    parser = argparse.ArgumentParser(description="measure the rate store in PostgreSQL")
-    parser.add_argument("--seconds", type=float, default=0.5, help="of one block")
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--strict", action="store_true", help="exit with 1 when a bar is missed")
-    options = parser.parse_args()
-    plan = Plan(options.rounds, options.seconds, cap=20_000, warm_up=64)
-    with embedded_postgres() as address, psycopg.connect(address, autocommit=True) as connection:
-        connection.execute(SQL_LIMITS_TABLE.encode())
-        told = list[Row]()
-        for loop in ("asyncio", "uvloop"):
-            with lanes(address, loop) as made:
-                found = interleave(made, plan)
-            print(f"{_table(found)}\n", flush=True)
-            told += rows(found, loop)
-    print(bars(told))
-    return int(options.strict and any(each.missed for each in told))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

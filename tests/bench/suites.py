@@ -7,7 +7,7 @@ from functools import partial
 
 import uvloop
 
-from . import db_query, footprint, inprocess, load, policy_sets, proof, queries, report, wire
+from . import db_query, footprint, inprocess, limiter, load, policy_sets, proof, queries, report, wire
 from .blocks import Lane, Plan, Sample, Series, interleave
 from .report import Row, at_least, at_most
 from .server import Server, pin_driver, serve
@@ -179,6 +179,14 @@ def asked(settings: Settings) -> Iterator[Result]:
     yield Result("db.query of 10 rows, unix socket", rows, queries.table(series), series)
 
 
+def limited(settings: Settings) -> Iterator[Result]:
+    """One request counted in PostgreSQL, beside `select 1`; one key of many callers, beside many keys."""
+    plan = Plan(settings.rounds, settings.seconds, cap=20_000, warm_up=64)
+    for loop, series in limiter.measure(plan):
+        rows = list(limiter.rows(series, loop))
+        yield Result(f"rate limits in PostgreSQL, {loop}", rows, queries.table(series), series)
+
+
 def sizes(settings: Settings) -> Iterator[Result]:
     """Bytes of a message and of a served process, at 1,000 tools."""
     names = [name for name in settings.names if name in ("nonsuch", "fastmcp", "sdk")]
@@ -210,6 +218,7 @@ SUITES: dict[str, Suite] = {
     "policies": policies,
     "queries": guarded,
     "db_query": asked,
+    "limits": limited,
 }
 
 
