@@ -11,7 +11,7 @@ from ..kernel.catalog import Entry
 from ..kernel.meter import RateClass, Verdict, key_of
 from ..kernel.model import Principal
 from ..kernel.steps import Returned, Steps, TakeToken
-from .wire import Door
+from .door import Door
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+import unicodedata
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -20,8 +21,10 @@ from ...kernel.gates import Kernel
 from ...kernel.judge import Judge
 from ...kernel.loader import Sources, load
 from ...kernel.meter import DEFAULT, Limits
+from ...kernel.policy_text import printable
 from ...kernel.seal import Seal
 from ...kernel.tasks import TaskLimits
+from ..door import BODY_LIMIT, Door
 from ..http.inbox_page import Inbox
 from ..http.invoke import HttpServer
 from ..http.openapi import Described
@@ -30,7 +33,6 @@ from ..mcp import lint
 from ..mcp.endpoint import About, Instructions, McpServer
 from ..mcp.oauth import OAuth, protected
 from ..mcp.oauth import faults as oauth_faults
-from ..wire import BODY_LIMIT, Door
 from . import policies
 from .admitted import admitted_faults, listed
 from .changes import Changes
@@ -46,6 +48,8 @@ from .task_store import MemoryTaskStore, TaskStore
 from .telemetry import Telemetry
 
 log: Final = logging.getLogger("nonsuch.policies")
+
+_UNNAMEABLE: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})  # controls, half pairs, what ends a line
 
 GrantSource = Callable[[], Iterable[Grant]]
 Lifespan = Callable[[], AbstractAsyncContextManager[Any]]
@@ -198,6 +202,7 @@ def define_app_mcp(
     keys = _secrets(secret)
     hosts, origins = frozenset(allowed_hosts), frozenset(allowed_origins)
     unusable = (
+        *_misnamed(name),
         *_misplaced(path),
         *admitted_faults(sorted(hosts), sorted(origins)),
         *resolver_faults(resolve_token),
@@ -289,6 +294,16 @@ def judge_from(catalog: Catalog, sources: Sources) -> tuple[Judge, tuple[Fault, 
     return Judge(catalog, loaded.base, loaded.policies), warnings
 
 
+def _misnamed(name: str) -> Iterable[Fault]:
+    """An app is known by its name: to clients, in what is sealed and recorded, to policies as the server."""
+    fix = 'give `name=` words of one line, for example `define_app_mcp(..., name="notes")`'
+    if not name.strip():
+        yield fault("X_DECLARATION_INVALID", "the app has an empty name", fix)
+    elif any(unicodedata.category(each) in _UNNAMEABLE for each in name):
+        cause = f"the app's name `{printable(name)}` has a character that is none of a name"
+        yield fault("X_DECLARATION_INVALID", cause, fix)
+
+
 def _misplaced(path: str) -> Iterable[Fault]:
     if f"/{path.strip('/')}/".startswith("/api/"):
         cause = f"the MCP path `{path}` is among the paths of actions"
@@ -302,7 +317,7 @@ def _secrets(secret: bytes | Sequence[bytes] | None) -> tuple[bytes, ...]:
 def _seal(given: tuple[bytes, ...], name: str) -> Seal:
     """Return the key of an app: the given one, if it is one, or one of this process."""
     sound = given if given and all(len(each) >= 32 for each in given) else (secrets.token_bytes(32),)
-    return Seal(sound[0], sound[1:]).of(name)
+    return Seal(sound[0], sound[1:]).of(name.encode("utf-8", "replace").decode())  # half a pair is a fault
 
 
 def _unusable(

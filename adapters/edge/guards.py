@@ -19,8 +19,9 @@ from ...kernel.guarded import PERMITTED, guarded, stops_early
 from ...kernel.model import Agent, Human, Outcome, Principal
 from ...kernel.steps import Audit, Returned, Steps
 from ...kernel.strict_json import Json
+from ..authentication import Unauthenticated
 from ..http.invoke import admitted, reply_to
-from ..wire import Head, Reply, Unauthenticated, problem
+from ..wire import Head, Reply, problem
 from .app import App
 from .audit import record
 from .opening import Portal

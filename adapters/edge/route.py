@@ -6,10 +6,11 @@ Knows no server protocol: every door asks here, so that one request has one answ
 from __future__ import annotations
 
 from ...kernel.steps import Steps
+from ..door import cross_origin
 from ..http import inbox
 from ..http import invoke as http
 from ..mcp import server as mcp
-from ..wire import Head, Reply, cross_origin
+from ..wire import Head, Reply
 from .app import App
 
 

@@ -22,8 +22,10 @@ from ...kernel.model import Agent, Call, Hidden, Human, Ok, Outcome
 from ...kernel.steps import Audit, ListConfirmations, ReadBody, Returned, Steps
 from ...kernel.strict_json import Json, JsonRefused, loads
 from ...kernel.view import View
+from ..authentication import Unauthenticated
+from ..door import auth_refused, foreign
 from ..meters import metered
-from ..wire import Head, Reply, Unauthenticated, auth_refused, foreign, media_type
+from ..wire import Head, Reply, media_type
 from . import inbox_page as page
 from .inbox_page import Inbox, Looking
 from .invoke import HttpServer, caller_of

@@ -30,19 +30,10 @@ from ...kernel.model import (
 from ...kernel.steps import Audit, ReadBody, ResolvePrincipal, Returned, Steps
 from ...kernel.strict_json import Json, JsonRefused, loads
 from ...kernel.view import View
+from ..authentication import Unauthenticated, authenticate, challenge
+from ..door import Door, foreign
 from ..meters import class_of, metered
-from ..wire import (
-    JSON_TYPE,
-    Door,
-    Head,
-    Reply,
-    Unauthenticated,
-    authenticate,
-    challenge,
-    foreign,
-    media_type,
-    problem,
-)
+from ..wire import JSON_TYPE, Head, Reply, media_type, problem
 from . import flat, openapi
 from .openapi import Described
 from .routes import DOCUMENT, OPENAPI, WITH_BODY, Route, routes_of

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from types import MappingProxyType
 
 from ...kernel.steps import ResolvePrincipal, SessionFacts
-from ..wire import Head, facts_of
+from ..door import facts_of
+from ..wire import Head
 
 
 def session_of(head: Head, headers: Iterable[str]) -> ResolvePrincipal | None:

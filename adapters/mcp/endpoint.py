@@ -18,7 +18,8 @@ from ...kernel.seal import Seal
 from ...kernel.strict_json import Json
 from ...kernel.values import value
 from ...kernel.view import View
-from ..wire import Door, Head, Reply
+from ..door import Door
+from ..wire import Head, Reply
 from . import envelope
 from .describe import Listing, constant_tools, picture
 from .envelope import Id, Message

@@ -20,7 +20,9 @@ from ...kernel.strict_json import Json
 from ...kernel.tasks import Task
 from ...kernel.uri_template import MAX_URI_CHARS
 from ...kernel.view import View
-from ..wire import JSON_TYPE, STREAM_TYPE, Reply, bearer, facts_of
+from ..authentication import bearer
+from ..door import facts_of
+from ..wire import JSON_TYPE, STREAM_TYPE, Reply
 from . import tasks
 from .describe import Listed
 from .endpoint import INFO_KEY, McpServer, Request

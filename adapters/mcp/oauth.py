@@ -17,7 +17,8 @@ from ...kernel.catalog import Catalog
 from ...kernel.declare import EVERYONE
 from ...kernel.errors import Fault, fault
 from ...kernel.model import NO_SCOPE
-from ..wire import Head, Reply, preflight
+from ..door import preflight
+from ..wire import Head, Reply
 
 WELL_KNOWN: Final = "/.well-known/oauth-protected-resource"
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})

@@ -28,7 +28,8 @@ from ...kernel.model import (
     Unfit,
 )
 from ...kernel.strict_json import Json
-from ..wire import Reply, challenge
+from ..authentication import challenge
+from ..wire import Reply
 from . import envelope
 from .endpoint import Request
 from .envelope import result

@@ -12,20 +12,9 @@ from ...kernel.asks import LEVELS
 from ...kernel.errors import Refusal, refused
 from ...kernel.model import Principal
 from ...kernel.steps import Deliver, Heard, ReadBody, Returned, Steps
-from ..wire import (
-    JSON_TYPE,
-    STREAM_TYPE,
-    Head,
-    Reply,
-    Unauthenticated,
-    accepted,
-    authenticate,
-    event,
-    foreign,
-    media_type,
-    preflight,
-    problem,
-)
+from ..authentication import Unauthenticated, authenticate
+from ..door import foreign, preflight
+from ..wire import JSON_TYPE, STREAM_TYPE, Head, Reply, accepted, event, media_type, problem
 from . import completion, content, envelope, listen, tasks, tools
 from .endpoint import McpServer, Request
 from .envelope import LOG_LEVEL_KEY, MAX_ECHOED_CHARS, Message, Response, overlong, result

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nonsuch.adapters.wire import Door, Head
+from nonsuch.adapters.door import Door
+from nonsuch.adapters.wire import Head
 
 OURS = (
     "localhost",

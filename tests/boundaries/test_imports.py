@@ -59,7 +59,8 @@ KERNEL: Final = (
 PARTS: Final = (
     ("kernel/",),
     ("adapters/wire.py",),
-    ("adapters/meters.py",),
+    ("adapters/door.py",),
+    ("adapters/authentication.py", "adapters/meters.py"),
     ("adapters/mcp/", "adapters/http/", "adapters/analysis/"),
     ("adapters/edge/",),
     ("__init__.py",),  # the public API
@@ -71,6 +72,8 @@ PARTS: Final = (
 DECIDES: Final = ("kernel/",)
 TRANSLATES: Final = (
     "adapters/wire.py",
+    "adapters/door.py",
+    "adapters/authentication.py",
     "adapters/meters.py",
     "adapters/mcp/",
     "adapters/http/",
@@ -80,7 +83,7 @@ TRANSLATES: Final = (
 # The whole of what they take from outside. None of these modules acts when it is imported or called,
 # but for the names in ACTS: a clock, randomness, files, the console, an import that no test can read.
 DECIDING_STDLIB: Final = words(
-    "__future__ base64 binascii bisect codecs collections.abc dataclasses datetime decimal difflib enum"
+    "__future__ base64 binascii bisect codecs collections collections.abc dataclasses datetime decimal difflib enum"
     " functools graphlib hashlib hmac inspect ipaddress itertools json math pathlib re types typing"
     " urllib.parse uuid"
 )

@@ -14,8 +14,8 @@ DOORS: Final = "a door is what it says"
 _CALL: Final = "adapters.mcp.tools:call"
 _METERED: Final = "adapters.meters:metered"
 _CLASS: Final = "adapters.meters:class_of"
-_HELD: Final = "adapters.wire:_held"
-_REFUSE: Final = "adapters.wire:_refuse"
+_HELD: Final = "adapters.authentication:_held"
+_REFUSE: Final = "adapters.authentication:_refuse"
 _COUNT: Final = "refused = yield from limited(request, class_of(entry), asked.name, seen=entry is not None)"
 _KEY: Final = "key_of(door.server, kind, who)"
 _ANY: Final = (
@@ -131,7 +131,7 @@ LIMIT_MUTANTS: Final = (
         "token-of-any-sign",
         "whatever stands behind the scheme is a token",
         (
-            "adapters.wire:bearer",
+            "adapters.authentication:bearer",
             '_BEARER.fullmatch(header or "")',
             're.fullmatch("bearer +(.+)", header or "", re.IGNORECASE)',
         ),

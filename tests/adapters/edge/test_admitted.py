@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from nonsuch import BootError, Registry, define_app_mcp
-from nonsuch.adapters.wire import Door, Head
+from nonsuch.adapters.door import Door
+from nonsuch.adapters.wire import Head
 
 HOSTS = ("api.example", "API.example", "api.example:8000", "a_b.internal", "192.0.2.1:80", "[::1]:9000", "a")
 ORIGINS = ("https://app.example", "http://10.0.0.1:3000", "app://obsidian.md", "chrome-extension://abcdef")

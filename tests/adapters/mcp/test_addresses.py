@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from nonsuch import Limits, Rate, Registry, RequestFacts, define_app_mcp
-from nonsuch.adapters.wire import bearer
+from nonsuch.adapters.authentication import bearer
 from nonsuch.kernel.audit import AuthRefused
 
 from .counted import CALLERS, MANY, Counted, Told

@@ -5,7 +5,8 @@ from __future__ import annotations
 import tracemalloc
 from itertools import count
 
-from nonsuch.adapters.wire import Door, Head, accepted
+from nonsuch.adapters.door import Door
+from nonsuch.adapters.wire import Head, accepted
 
 LONG = 60_000
 _numbers = count()

@@ -12,10 +12,11 @@ from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 
 from nonsuch import App, Context, asgi
+from nonsuch.adapters.door import cross_origin
 from nonsuch.adapters.edge.run import Clock, utc_now
 from nonsuch.adapters.http import invoke as http
 from nonsuch.adapters.mcp import server as mcp
-from nonsuch.adapters.wire import STREAM_HEADERS, Head, Reply, cross_origin, event
+from nonsuch.adapters.wire import STREAM_HEADERS, Head, Reply, event
 from nonsuch.kernel.signatures import Handler
 from nonsuch.kernel.steps import (
     Answer as StepAnswer,
