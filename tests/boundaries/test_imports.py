@@ -83,9 +83,9 @@ TRANSLATES: Final = (
 # The whole of what they take from outside. None of these modules acts when it is imported or called,
 # but for the names in ACTS: a clock, randomness, files, the console, an import that no test can read.
 DECIDING_STDLIB: Final = words(
-    "__future__ base64 binascii bisect codecs collections collections.abc dataclasses datetime decimal difflib enum"
-    " functools graphlib hashlib hmac inspect ipaddress itertools json math pathlib re types typing"
-    " urllib.parse uuid"
+    "__future__ base64 binascii bisect codecs collections collections.abc dataclasses datetime decimal"
+    " difflib enum functools graphlib hashlib hmac inspect ipaddress itertools json math pathlib re"
+    " types typing urllib.parse uuid"
 )
 TRANSLATING_STDLIB: Final = DECIDING_STDLIB | {"logging", "unicodedata"}
 LIBRARIES: Final = frozenset({"pydantic", "pydantic.dataclasses", "pydantic.fields", "pydantic_core"})
