@@ -9,17 +9,15 @@ from collections.abc import Mapping
 from typing import assert_never, cast
 
 from pydantic import BaseModel
-from pydantic_core import to_json
 
-from .asks import Incapable, RoundEnded
 from .audit import prompt_get, resource_read, tool_call, with_slip
 from .catalog import Catalog, Completer, Entry
-from .codes import CODES
+from .conclusion import concluded, edge_denied, raised, suggested
 from .confirmation import Confirmation, Gated, Slip
 from .confirmed import claimed, confirmed, noted, spent, unspent
 from .declare import Completing
 from .denials import denied, failed, unscoped
-from .errors import ActionError, Fault
+from .errors import Fault
 from .idempotency import Asked, Attempt, Judged, Kept, Parsed, asked
 from .judge import NO_ARGUMENTS, Judge
 from .line import Line, TaskLine
@@ -28,7 +26,6 @@ from .model import (
     Call,
     Failed,
     Hidden,
-    InputRequired,
     InvalidArguments,
     Issue,
     Ok,
@@ -36,11 +33,10 @@ from .model import (
     PolicyError,
     Principal,
     ScopeDenied,
-    Unfit,
     owner_key,
 )
 from .replay import admitted, remembered, reserved
-from .schema import InputBroken, Invalid, OutputRefused
+from .schema import InputBroken, Invalid
 from .seal import Seal
 from .shapes import Unencodable, copied
 from .steps import (
@@ -55,7 +51,6 @@ from .steps import (
     Remember,
     Returned,
     Steps,
-    UnknownStep,
 )
 from .strict_json import Json
 from .values import value
@@ -254,7 +249,7 @@ def _decide(  # noqa: C901  (the gates in their one order, a branch each)
     permit = Permit(entry, parsed.input, view.principal, loaded.facts, line)
     tasks = None if entry.task == "never" or line is None else line.tasks
     if tasks is None and kept is None and approved is None:
-        return _concluded(entry, (yield permit))
+        return concluded(entry, (yield permit))
     return (yield from _run(view, permit, tasks, _Records(kept, approved, slip)))
 
 
@@ -316,7 +311,7 @@ def _parsed(judge: Judge, entry: Entry, asked: Asked) -> Parsed | InvalidArgumen
 
 
 def _ended(records: _Records, entry: Entry, answer: Answer) -> Steps[Outcome]:
-    outcome = _concluded(entry, answer)
+    outcome = concluded(entry, answer)
     outcome = yield from remembered(records.kept, entry, answer, outcome)
     yield from spent(records.approved, answer, outcome)
     return outcome
@@ -362,21 +357,14 @@ def _suggest(view: View, entry: Entry, asked: Suggesting) -> Steps[Outcome]:
 
 def _completed(view: View, entry: Entry, completer: Completer, asked: Suggesting) -> Steps[Outcome]:
     if completer.handler is None:
-        return _suggested([each for each in completer.values if each.startswith(asked.value)])
+        return suggested([each for each in completer.values if each.startswith(asked.value)])
     given = Completing(value=asked.value, arguments=dict(asked.given))
     answer = yield Permit(entry, given, view.principal, None, None, completer.handler)
     if not isinstance(answer, Returned):
-        return _raised(answer)
+        return raised(answer)
     values = answer.value
     told = isinstance(values, list) and all(isinstance(each, str) for each in cast("list[object]", values))
-    return _suggested(cast("list[str]", values)) if told else failed("X_OUTPUT_INVALID")
-
-
-def _suggested(values: list[str]) -> Ok | Failed:
-    try:
-        return Ok(to_json(values))
-    except ValueError:  # half a surrogate pair, which nobody can be sent
-        return failed("X_OUTPUT_INVALID")
+    return suggested(cast("list[str]", values)) if told else failed("X_OUTPUT_INVALID")
 
 
 def _load(
@@ -388,7 +376,7 @@ def _load(
     answer = yield Load(entry.resource.loader, copied(given), principal)
     match answer:
         case Raised(error):
-            return _edge_denied(error) or failed("X_INTERNAL")  # no word of it: no policy was asked yet
+            return edge_denied(error) or failed("X_INTERNAL")  # no word of it: no policy was asked yet
         case Returned(None):
             return _Loaded(None, "")
         case Returned(facts):
@@ -405,40 +393,3 @@ def _identified(facts: object, model: type[BaseModel]) -> _Loaded | Failed:
         return _Loaded(copied(facts), ident)  # a row that others share may change meanwhile
     except Exception:  # noqa: BLE001  (a row of the application's may refuse to be copied in any way)
         return failed("X_INTERNAL")
-
-
-def _concluded(entry: Entry, answer: Answer) -> Outcome:
-    return _answered(entry, answer.value) if isinstance(answer, Returned) else _raised(answer)
-
-
-def _answered(entry: Entry, value: object) -> Outcome:
-    if entry.single and value is None:
-        return failed("X_NOT_FOUND")
-    try:
-        return Ok(entry.output.serialise(value))
-    except OutputRefused:
-        return failed("X_OUTPUT_INVALID")
-
-
-def _raised(answer: Raised) -> Failed | PolicyError | InputRequired | Unfit:
-    """Application errors are told to the caller in their own words; anything else never is."""
-    error = answer.error
-    if isinstance(error, RoundEnded):
-        return InputRequired(error.asks, error.state)
-    if isinstance(error, Incapable):
-        return Unfit("the client does not declare what this work asks of it", error.needs)
-    denied = _edge_denied(error)
-    if denied is not None:
-        return denied
-    if not isinstance(error, Exception):
-        return failed("X_INTERRUPTED")
-    if isinstance(error, ActionError):
-        words = error.words()
-        return Failed(*words) if words is not None else failed("X_INTERNAL")
-    return failed("X_INTERNAL")
-
-
-def _edge_denied(error: BaseException) -> PolicyError | None:
-    standard = CODES["X_FORBIDDEN"]
-    unknown = isinstance(error, UnknownStep)
-    return PolicyError(("<edge>",), standard.cause, standard.fix, standard.caller_fix) if unknown else None

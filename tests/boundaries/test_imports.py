@@ -51,7 +51,7 @@ KERNEL: Final = (
     ("expansion", "advice"),
     ("sql_verdict",),
     ("policies", "attributes", "reading", "confinement", "own_types", "validation", "loader", "judge"),
-    ("view", "meta", "denials", "replay", "confirmed"),
+    ("view", "meta", "denials", "replay", "confirmed", "conclusion"),
     ("gates", "held", "guarded"),
 )
 
