@@ -269,6 +269,13 @@ _TABLE: Final = (
         "wait until one of your tasks is gone, or call without the tasks extension where the tool allows it",
     ),
     Code(
+        "X_MCP_TASK_RESULT_TOO_LARGE",
+        "developer",
+        "the work ended, and its result is larger than a task keeps",
+        "raise `result_bytes` of `TaskLimits`, or let the tool store what is large and answer where it is",
+        "ask for less in one call; what the call did is done, so look before you repeat it",
+    ),
+    Code(
         "X_MCP_RESOURCE_UNKNOWN",
         "caller",
         "no visible resource has that URI",

@@ -293,6 +293,9 @@ def tool(
 ) -> Action:
     """Return a hand-written tool for ``define_app_mcp(tools={name: tool(...)})``; the key is its name.
 
+    A model that it returns is sent as ``structuredContent`` too; a list is text alone, so return a model
+    that holds it.
+
     ``policy`` is an existing permission. A tool without one is refused at boot. With ``destructive=False``
     it only reads; one that adds something says ``annotations={"readOnlyHint": False}`` too.
     """

@@ -5,6 +5,7 @@ Every fault is found in one run and says where it is. Decides nothing.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from .catalog import Catalog
@@ -19,7 +20,7 @@ from .compile import (
 )
 from .confinement import confined
 from .declare import Grant
-from .errors import Fault
+from .errors import Fault, fault
 from .own_types import extended, referable
 from .policies import Policies
 from .reading import Reading, link, read
@@ -70,7 +71,7 @@ def load(catalog: Catalog, base: Base, sources: Sources, *, complete: bool = Tru
     if complete and known:
         validate(catalog, whole, gates, reading)  # 4
     warnings = () if reading.faults else tuple(reading.warnings)
-    return Loaded(gates, whole, tuple(reading.faults), warnings)
+    return Loaded(gates, whole, tuple(_told_once(reading, whole)), warnings)
 
 
 def _named(catalog: Catalog, reading: Reading) -> None:
@@ -83,3 +84,27 @@ def _named(catalog: Catalog, reading: Reading) -> None:
             cause = f"`{entry.name}` is judged on facts that only the policies about `{only}` know"
             fix = f"name it `{only}`"
             reading.refuse("X_DECLARATION_INVALID", f"<{entry.name}>", cause, fix)
+
+
+def _told_once(reading: Reading, base: Base) -> Iterable[Fault]:
+    """Yield the faults; those of our policies about a tool of ours as one, of the tool that has its name.
+
+    These policies fit the tool that they come with: if they do not fit, it is another one.
+    """
+    tools = {id(source): name for name, source in base.tools}  # not by origin: a file may be called the same
+    found = {ident: tools.get(id(held.source)) for ident, held in reading.found.items()}
+    seen = set[str]()
+    for each in reading.faults:
+        about = each.cause.removeprefix("`").partition("`")[0]
+        name = found.get(about) if each.code == "X_POLICY_INVALID" else None
+        if name is None:
+            yield each
+        elif name not in seen:
+            seen.add(name)
+            yield _taken(name)
+
+
+def _taken(name: str) -> Fault:
+    cause = f"`{name}` is the name of a tool of ours, whose policies find nothing to judge in this one"
+    fix = f"give it another name, or serve ours: `{name.replace('.', '_')}(...)`"
+    return fault("X_DECLARATION_INVALID", cause, fix, where=f"<{name}>")

@@ -33,16 +33,21 @@ TRANSITIONS: Final[Mapping[Status, frozenset[Status]]] = {
 IDENT: Final = re.compile(r"[A-Za-z0-9_-]{16,64}")
 MAX_MESSAGE_CHARS: Final = 1_000
 STOPPED: Final = "the server stopped before the work ended"
+TOO_LARGE: Final = "the work ended, and its result is larger than a task keeps"
+# What a failed task met that has no body, by its message: the code that tells it.
+BODILESS: Final[Mapping[str, str]] = {STOPPED: "X_INTERRUPTED", TOO_LARGE: "X_MCP_TASK_RESULT_TOO_LARGE"}
 
 
 @dataclass(frozen=True, slots=True)
 class TaskLimits:
-    """How long tasks are kept and how many there may be.
+    """How long tasks are kept, how many there may be, and how large a result is.
 
     A task and its result are gone ``ttl_seconds`` after its call, and its work is stopped by then.
     ``poll_seconds`` is what clients are asked to wait between two looks. A process that died loses
     its tasks ``lease_seconds`` after its last sign of life. ``per_principal`` and ``in_all`` count
-    the tasks that are kept, finished or not.
+    the tasks that are kept, finished or not. ``result_bytes`` is how large a result may be as its caller
+    reads it: a task whose result is larger ends as failed (X_MCP_TASK_RESULT_TOO_LARGE), and nothing of
+    the result is kept. What the handler did is done by then, so let it store what is large and answer where.
 
     Raises: ValueError, for a limit that is none.
     """
@@ -52,10 +57,12 @@ class TaskLimits:
     lease_seconds: float = 30
     per_principal: int = 100
     in_all: int = 10_000
+    result_bytes: int = 1_048_576
 
     def __post_init__(self) -> None:
-        held = (self.ttl_seconds, self.poll_seconds, self.lease_seconds, self.per_principal, self.in_all)
-        if not all(0 < each < float("inf") for each in held):
+        times = (self.ttl_seconds, self.poll_seconds, self.lease_seconds)
+        counts = (self.per_principal, self.in_all, self.result_bytes)
+        if not all(0 < each < float("inf") for each in (*times, *counts)):
             raise ValueError("every limit of tasks is a number greater than nothing")
 
 
@@ -63,7 +70,7 @@ class TaskLimits:
 class Ending:
     """How a task ends: the result of its call or the error that it met, as the caller's wire spells it.
 
-    Without a ``body`` a failed task met nothing but the end of its process.
+    Without a ``body`` a failed task met what its message says (``BODILESS``).
     """
 
     status: Finished
@@ -146,6 +153,13 @@ def ended(task: Task, at: datetime, ending: Ending) -> Task | None:
     return _moved(
         task, ending.status, at, asks={}, answers={}, body=ending.body, message=_short(ending.message)
     )
+
+
+def bounded(task: Task, limits: TaskLimits) -> Task:
+    """Return the task as it may be kept: failed, and without its result, if that is too large."""
+    if len(task.body) <= limits.result_bytes:
+        return task
+    return replace(task, status="failed", body=b"", message=TOO_LARGE)
 
 
 def cancelled(task: Task, at: datetime) -> Task | None:

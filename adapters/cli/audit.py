@@ -21,7 +21,7 @@ from ..edge.audit_keys import audit_keys
 from ..edge.extras import ExtraMissing
 from ..edge.postgres.audit import TABLE, records_of
 from .options import AsJson
-from .render import FINDINGS, FINE, Refused, Result
+from .render import FINDINGS, FINE, Refused, Result, counted
 
 TORN: Final = 3  # nothing was changed, and the last line is not whole
 UNREADABLE: Final = "X_AUDIT_UNREADABLE"
@@ -188,12 +188,16 @@ def _told(read: _Read) -> Iterator[str]:
     walk, flaw = read.walk, read.flaw
     if flaw is not None:
         yield f"{_where(read.name, flaw)}: {flaw.fault.code}: {flaw.fault.cause}: {flaw.fault.fix}"
-        yield f"{walk.head.seq} records before that are as they were written"
+        before = counted(
+            walk.head.seq, "record before that is as it was", "records before that are as they were"
+        )
+        yield f"{before} written"
         return
     if walk.unfinished:
         torn = fault("X_AUDIT_TORN", "the last line was not written to its end")
         yield f"{read.name}: {torn.code}: {torn.cause}: {torn.fix}"
-    yield f"{walk.head.seq} records are as they were written, the head is {walk.head}"
+    whole = counted(walk.head.seq, "record is as it was written", "records are as they were written")
+    yield f"{whole}, the head is {walk.head}"
     if walk.keys:
         yield "keys: " + ", ".join(f"{key} from record {seq}" for key, seq in walk.keys.items())
     if walk.gaps:

@@ -14,7 +14,10 @@ from .rules import Rules, draft_of, rules_of
 
 Module = Annotated[str | None, Parameter(name="--app", help="module that exports `mcp`")]
 Server = Annotated[str | None, Parameter(name="--server", help="name of one app, where `mcp` is a list")]
-AsJson = Annotated[bool, Parameter(name="--json", negative="", help="print one JSON document")]
+AsJson = Annotated[
+    bool,
+    Parameter(name="--json", negative="", help="answer in JSON, in the shape that `nonsuch --help` tells"),
+]
 
 
 @Parameter(name="*")

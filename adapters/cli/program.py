@@ -12,6 +12,12 @@ from cyclopts import App, CycloptsError
 from ...kernel.errors import BootError
 from .render import Refused, Result, answer, refuse
 
+_HELP: Final = """Actions declared once, served behind one Cedar-judged kernel.
+
+With `--json` the answer is one JSON document, and nothing is around it; but `db branch` has it under `data`,
+and `db guard` and `db grant-readonly --print` print an object a line. A refusal is
+`{"error": {"code", "cause", "fix"}}`. Exit status: 0 fine, 1 findings, 2 not carried out.
+"""
 _HERE: Final = __name__.rpartition(".")[0]
 _POLICY: Final = {
     "check": "find every fault of the policies",
@@ -38,7 +44,7 @@ _PLACES: Final = {
 
 def program() -> App:
     """Return the command line."""
-    root = App(name="nonsuch", help="Actions declared once, served behind one Cedar-judged kernel.")
+    root = App(name="nonsuch", help=_HELP)
     policy = App(name="policy", help="Check, explain and test the policies of an app.")
     for name, told in _POLICY.items():
         policy.command(f"{_HERE}.policy.{_PLACES.get(name, f'{name}:{name}')}", name=name, help=told)

@@ -89,6 +89,11 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str | Text]]) -> Table:
     return made
 
 
+def counted(number: int, one: str, several: str | None = None) -> str:
+    """Return how many of something there are: "1 row", "2 rows"."""
+    return f"{number} {one if number == 1 else several or f'{one}s'}"
+
+
 class _Effect(Protocol):
     @property
     def permit(self) -> bool: ...

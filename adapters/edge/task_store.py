@@ -5,13 +5,21 @@ A store compares and sets; what a task may become is ``kernel/tasks.py``'s alone
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import threading
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import Final, Protocol
 
-from ...kernel.tasks import Task, TaskLimits, lapsed
+from ...kernel.tasks import Task, TaskLimits, bounded, lapsed
+
+log: Final = logging.getLogger("nonsuch.tasks")
+
+# An honest store refuses a change only because another one was made: more than this many in a row are none.
+TRIES: Final = 256
+PAUSE_SECONDS: Final = 0.005
 
 Clock = Callable[[], datetime]
 Changing = Callable[[Task, datetime], Task | None]
@@ -109,6 +117,17 @@ class MemoryTaskStore:
             del self._kept[ident]
 
 
+class SwapsRefused(Exception):
+    """A store of tasks took none of ``TRIES`` changes in a row, each made of what it had just returned.
+
+    Its ``swap`` compares with another version than its ``read`` returns, as where reads go to a replica.
+    """
+
+    def __str__(self) -> str:
+        known = "let `swap` compare with what `read` returns"
+        return f"the store of tasks refused {TRIES} changes in a row: {known}"
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class TaskBook:
     """Reads and changes tasks as they are at this moment: one whose process fell silent has failed."""
@@ -121,15 +140,17 @@ class TaskBook:
         """Return those of the tasks that are kept.
 
         A lapsed one is written down as failed first, so that nobody sees it come back.
+        Raises: SwapsRefused; what the store raises.
         """
         now = self.clock()
-        while True:
+        for _ in range(TRIES):
             held = await self.store.read(idents, now)
             gone = [failed for task in held.values() if (failed := lapsed(task, now)) is not None]
             if not gone:
                 return held
-            for failed in gone:
-                await self.store.swap(failed)
+            if not all([await self.store.swap(failed) for failed in gone]):
+                await asyncio.sleep(PAUSE_SECONDS)
+        raise _refused()
 
     async def find(self, ident: str, owner: str) -> Task | None:
         """Return a task of an owner's."""
@@ -140,14 +161,35 @@ class TaskBook:
         """Change a task of an owner's, and return it; nothing, where there is nothing to change.
 
         Asked again about what the task is by then whenever somebody else changed it meanwhile.
+        A result that is too large to be kept is not: the task has then failed (``TaskLimits``).
+        Raises: SwapsRefused; what the store raises.
         """
-        while True:
+        for _ in range(TRIES):
             held = await self.find(ident, owner)
             changed = None if held is None else changing(held, self.clock())
-            if changed is None or await self.store.swap(changed):
-                return changed
+            if changed is None:
+                return None
+            kept = bounded(changed, self.limits)
+            if await self.store.swap(kept):
+                _complain(changed, kept, self.limits)
+                return kept
+            await asyncio.sleep(PAUSE_SECONDS)
+        raise _refused()
 
     async def renew(self, idents: Collection[str]) -> None:
         """Give a sign of life for the tasks that run here."""
         now = self.clock()
         await self.store.renew(idents, now, now + timedelta(seconds=self.limits.lease_seconds))
+
+
+def _complain(changed: Task, kept: Task, limits: TaskLimits) -> None:
+    """Say which tool's result was not kept: its caller can tell nobody else."""
+    if kept is not changed:
+        told = "the result of `%s` has %d bytes, and a task keeps %d: see `result_bytes` of `TaskLimits`"
+        log.error(told, changed.tool, len(changed.body), limits.result_bytes)
+
+
+def _refused() -> SwapsRefused:
+    refused = SwapsRefused()
+    log.error("%s", refused)  # who asked is told no more than the kind of fault
+    return refused

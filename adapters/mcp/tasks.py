@@ -22,7 +22,7 @@ from ...kernel.held import held
 from ...kernel.model import Hidden, Outcome, Unfit
 from ...kernel.steps import Audit, ChangeTask, Raised, Steps
 from ...kernel.strict_json import Json
-from ...kernel.tasks import Ending, Task, answered, cancelled
+from ...kernel.tasks import BODILESS, Ending, Task, answered, cancelled
 from ...kernel.view import View
 from ..wire import Reply
 from . import asking, envelope
@@ -167,7 +167,7 @@ def detailed(request: Request, task: Task) -> bytes:
         case "completed":
             told += b',"result":' + task.body
         case "failed":
-            told += b',"error":' + (task.body or _interrupted(request))
+            told += b',"error":' + (task.body or _bodiless(request, task))
         case "working" | "cancelled":
             pass
     return told + b"}"
@@ -190,8 +190,8 @@ def _moment(at: datetime) -> str:
     return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _interrupted(request: Request) -> bytes:
-    told = refused("X_INTERRUPTED", request.server.audience)
+def _bodiless(request: Request, task: Task) -> bytes:
+    told = refused(BODILESS.get(task.message or "", "X_INTERRUPTED"), request.server.audience)
     data: dict[str, Json] = {"code": told.code, "cause": told.cause, "fix": told.fix}
     return to_json({"code": INTERNAL_ERROR, "message": told.cause, "data": data})
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final, Literal, get_args
 
@@ -25,6 +25,7 @@ from nonsuch.kernel.tasks import (
     answered,
     asked,
     begun,
+    bounded,
     cancelled,
     ended,
     fingerprint,
@@ -190,11 +191,35 @@ def test_what_a_client_reads_of_times_is_in_milliseconds() -> None:
     assert (task.ttl_ms, task.poll_ms) == (250, 1)
 
 
-@pytest.mark.parametrize("limit", ["ttl_seconds", "poll_seconds", "lease_seconds", "per_principal", "in_all"])
+LIMITED: Final = ("ttl_seconds", "poll_seconds", "lease_seconds", "per_principal", "in_all", "result_bytes")
+
+
+@pytest.mark.parametrize("limit", LIMITED)
 @pytest.mark.parametrize("value", [0, -1, float("inf"), float("nan")])
 def test_a_limit_is_a_number_greater_than_nothing(limit: str, value: float) -> None:
     with pytest.raises(ValueError, match="every limit of tasks"):
         TaskLimits(**{limit: value})  # type: ignore[arg-type]  # what is refused
+
+
+# Results
+
+
+@given(st.binary(max_size=40), st.sampled_from(get_args(Finished)), st.integers(1, 40))
+def test_a_task_keeps_a_result_of_as_many_bytes_as_may_be_or_nothing_of_it(
+    body: bytes, status: Finished, most: int
+) -> None:
+    done = ended(new(), NOON, Ending(status, body, "how it went"))
+    assert done is not None
+    kept = bounded(done, TaskLimits(result_bytes=most))
+    if len(body) <= most:
+        assert kept == done
+    else:
+        told = "the work ended, and its result is larger than a task keeps"
+        assert kept == replace(done, status="failed", body=b"", message=told)
+
+
+def test_a_result_may_have_a_mebibyte_unless_said_otherwise() -> None:
+    assert TaskLimits().result_bytes == 2**20
 
 
 # Words and names

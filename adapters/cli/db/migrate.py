@@ -53,7 +53,7 @@ def migrate(
         database = None if branch is None else chosen(ls(dsn, key), branch).database
         done = apply_to(dsn, key, found, database=database, dry_run=dry_run, seconds=timeout)
     status = FINE if done.failed is None else FINDINGS
-    return Result({"data": _document(done)}, lambda console: _tell(console, done), status)
+    return Result(_document(done), lambda console: _tell(console, done), status)
 
 
 def _document(done: Migrated) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from ....kernel.policy_text import printable
 from ....kernel.sql_verdict import CODE
 from ...edge.sql_guard import guard as guard_of
 from ..options import AsJson
-from ..render import FINDINGS, Refused, Result, table
+from ..render import FINDINGS, Refused, Result, counted, table
 from .branch_where import WHERE, Where
 from .guard import LISTED, Listed, text_of_input
 
@@ -68,7 +68,8 @@ def _result(found: Any) -> Result:
         console.print(table([printable(name) for name, _ in found.columns], list(cells)))
         if found.truncated_by:
             console.print(f"not the whole answer: cut by the limit of {', '.join(found.truncated_by)}")
-        console.print(f"{len(found.rows)} rows, {found.bytes} bytes; stood: {', '.join(found.guards)}")
+        size = f"{counted(len(found.rows), 'row')}, {counted(found.bytes, 'byte')}"
+        console.print(f"{size}; stood: {', '.join(found.guards)}")
 
     document = {
         "columns": [{"name": name, "type": type_} for name, type_ in found.columns],

@@ -11,7 +11,7 @@ from rich.console import Console
 from ....kernel.errors import Fault
 from ..locate import only
 from ..options import ASKED, Asked
-from ..render import FINDINGS, FINE, Result
+from ..render import FINDINGS, FINE, Result, counted
 from ..rules import checked
 
 
@@ -67,5 +67,5 @@ def described(each: Fault) -> dict[str, Any]:
 
 
 def _summary(faults: int, warnings: int, count: int) -> str:
-    found = f"{faults} fault{'' if faults == 1 else 's'}, {warnings} warning{'' if warnings == 1 else 's'}"
-    return found if faults else f"{count} policies, {found}"
+    found = f"{counted(faults, 'fault')}, {counted(warnings, 'warning')}"
+    return found if faults else f"{counted(count, 'policy', 'policies')}, {found}"

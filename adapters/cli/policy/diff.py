@@ -19,7 +19,7 @@ from ...analysis.attempts import attempt
 from ...analysis.matrix import Cell, changed, who
 from ..locate import only
 from ..options import ASKED, Asked
-from ..render import FINDINGS, FINE, Result
+from ..render import FINDINGS, FINE, Result, counted
 from ..rules import Rules, rules_of
 from .requests import Maker, Request, pool
 from .show import text
@@ -152,7 +152,7 @@ def _show(
     for word, idents in (("added", texts.added), ("removed", texts.removed), ("rewritten", texts.rewritten)):
         for ident in idents:
             console.print(f"{word} {ident}", soft_wrap=True)
-    console.print(f"\nMatrix: {len(cells)} cells differ", style="bold")
+    console.print(f"\nMatrix: {counted(len(cells), 'cell differs', 'cells differ')}", style="bold")
     for old, new in cells:
         console.print(f"  {old.tool} for {named(old.role)}: {old.word} -> {new.word}", soft_wrap=True)
         for sign, cell, other in (("-", old, new), ("+", new, old)):
@@ -162,10 +162,10 @@ def _show(
     told = (
         f"{made['made']} of {made['asked_for']} made-up requests fit the declared types (seed {made['seed']})"
     )
-    console.print(f"\nDecisions: {len(found)} kinds of change; {told}", style="bold")
+    console.print(f"\nDecisions: {counted(len(found), 'kind', 'kinds')} of change; {told}", style="bold")
     for each in found:
         console.print(
-            f"  {each.tool}: {_word(each.before)} -> {_word(each.after)} in {each.count} requests",
+            f"  {each.tool}: {_word(each.before)} -> {_word(each.after)} in {counted(each.count, 'request')}",
             soft_wrap=True,
         )
         console.print(f"    smallest: {_request(each.request)}", soft_wrap=True)

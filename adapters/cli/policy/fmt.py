@@ -15,7 +15,7 @@ from rich.console import Console
 
 from ....kernel import cedar_text
 from ..options import AsJson
-from ..render import FINDINGS, FINE, Refused, Result
+from ..render import FINDINGS, FINE, Refused, Result, counted
 
 _LEXEME: Final = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*')
 State = Literal["formatted", "changed", "refused"]
@@ -113,7 +113,7 @@ def _result(files: list[_File], *, check: bool) -> Result:
             console.print(f"{each.path}: X_POLICY_SYNTAX: {each.cause}: left as it is", soft_wrap=True)
         for each in changed:
             console.print(f"{'would format' if check else 'formatted'} {each.path}", soft_wrap=True)
-        console.print(f"{len(files)} files, {len(changed)} changed, {len(refused)} refused")
+        console.print(f"{counted(len(files), 'file')}, {len(changed)} changed, {len(refused)} refused")
 
     document = {
         "files": [

@@ -25,7 +25,7 @@ from ...edge import policies as files
 from ...edge.app import App
 from ..caller import names
 from ..options import ASKED, Asked
-from ..render import FINDINGS, FINE, Refused, Result, table, words
+from ..render import FINDINGS, FINE, Refused, Result, counted, table, words
 from ..rules import Rules, rules_of
 from .check import described as fault_described
 from .check import line
@@ -167,7 +167,8 @@ def _show(console: Console, known: Counterparts, found: Import, written: Path | 
     if kept and written is None:
         console.out(f"\n{_text(kept)}", end="")
     if found.policies or found.unread:
-        console.print(f"\n{len(kept)} policies rewritten, {len(found.refused)} faults")
+        rewritten = f"{counted(len(kept), 'policy', 'policies')} rewritten"
+        console.print(f"\n{rewritten}, {counted(len(found.refused), 'fault')}")
     if written is not None:
         console.print(f"wrote {written}", soft_wrap=True)
 

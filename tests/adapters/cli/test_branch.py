@@ -35,7 +35,7 @@ class Told:
 
     @property
     def data(self) -> Any:
-        """What it holds, if the command was carried out."""
+        """What a command about branches has under it, if it was carried out."""
         return self.document["data"]
 
     @property
@@ -129,10 +129,14 @@ def test_a_branch_is_made_listed_migrated_and_dropped(project: Project) -> None:
     assert listed[0]["bytes"] > 1024 * 1024
 
     tried = project.json("migrate", "--branch", "feat-new", "--dry-run")
-    assert (tried.status, tried.data["applied"], tried.data["pending"]) == (0, ["1_a.sql"], ["1_a.sql"])
+    assert (tried.status, tried.document["applied"], tried.document["pending"]) == (
+        0,
+        ["1_a.sql"],
+        ["1_a.sql"],
+    )
     done = project.json("migrate", "--branch", "feat-new")
     assert done.status == 0
-    assert done.data == {
+    assert done.document == {
         "database": DATABASE,
         "branch": "feat-new",
         "dryRun": False,
@@ -153,7 +157,7 @@ def test_an_embedded_server_is_started_for_a_command(project: Project) -> None:
         "feat-new"
     ]
     inside = (*where, "--database", DATABASE)
-    assert project.json("migrate", where=inside).data["applied"] == ["1_a.sql"]
+    assert project.json("migrate", where=inside).document["applied"] == ["1_a.sql"]
 
 
 def test_the_same_is_told_to_people(project: Project) -> None:
@@ -186,8 +190,8 @@ def test_a_migration_that_fails_is_an_answer_with_status_1(project: Project) -> 
     (project.home / "migrations" / "3_c.sql").write_text("select 1")
     failed = project.json("migrate", "--branch", "feat-new")
     assert failed.status == 1
-    assert (failed.data["applied"], failed.data["pending"]) == (["1_a.sql"], ["2_b.sql", "3_c.sql"])
-    assert failed.data["failed"] == {
+    assert (failed.document["applied"], failed.document["pending"]) == (["1_a.sql"], ["2_b.sql", "3_c.sql"])
+    assert failed.document["failed"] == {
         "code": "X_DB_MIGRATION_FAILED",
         "file": "2_b.sql",
         "position": "1:1",
@@ -239,7 +243,7 @@ def test_the_address_may_be_the_branch_itself(project: Project, monkeypatch: pyt
     with project.entered(DATABASE) as session:
         address = f"{session.info.dsn}"
         monkeypatch.setenv("DATABASE_URL", address)
-        assert project.json("migrate", where=()).data["applied"] == ["1_a.sql"]
+        assert project.json("migrate", where=()).document["applied"] == ["1_a.sql"]
         assert [each["name"] for each in project.json("branch", "ls", where=()).data["branches"]] == [
             "feat-new"
         ]
@@ -289,10 +293,10 @@ def test_the_project_says_where_migrations_are(project: Project) -> None:
     (project.home / "pyproject.toml").write_text('[tool.nonsuch.db]\nmigrations = "elsewhere"\n')
     (project.home / "elsewhere").mkdir()
     project.run("branch", "create", "feat-new")
-    assert project.json("migrate", "--branch", "feat-new").data["applied"] == []
-    assert project.json("migrate", "--branch", "feat-new", "--migrations", "migrations").data["applied"] == [
-        "1_a.sql"
-    ]
+    assert project.json("migrate", "--branch", "feat-new").document["applied"] == []
+    assert project.json("migrate", "--branch", "feat-new", "--migrations", "migrations").document[
+        "applied"
+    ] == ["1_a.sql"]
 
 
 def test_the_port_of_the_preview_is_the_one_of_the_environment(

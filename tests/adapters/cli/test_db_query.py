@@ -67,7 +67,7 @@ def test_a_query_is_told_to_people_too(db: Told) -> None:
     assert status == 0
     assert "1  \u2502 a\\u{7}b" in out
     assert "not the whole answer: cut by the limit of rows" in out
-    assert "1 rows, 15 bytes; stood: text, catalogue" in out
+    assert "\n1 row, 15 bytes; stood: text, catalogue" in out
 
 
 def test_a_plan_is_asked_for_by_an_option(db: Told) -> None:

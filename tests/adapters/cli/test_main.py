@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from nonsuch.adapters.cli import main as entry
+from nonsuch.adapters.cli.render import counted
 from nonsuch.adapters.edge import extras
 from nonsuch.adapters.edge.extras import ExtraMissing
 
@@ -151,6 +152,25 @@ def test_help_lists_every_command(project: Path) -> None:
     told = command("policy", "--help", at=project)
     assert told.status == 0
     assert all(name in told.out for name in ("check", "diff", "explain", "fmt", "show", "test", "who"))
+
+
+def test_help_says_what_shape_an_answer_in_json_has(project: Path) -> None:
+    told = " ".join(command("--help", at=project).out.split())
+    for said in (
+        "With --json the answer is one JSON document",
+        "db branch has it under data",
+        "db guard and db grant-readonly --print print an object a line",
+        'A refusal is {"error": {"code", "cause", "fix"}}',
+    ):
+        assert said in told
+
+
+@pytest.mark.parametrize(
+    ("number", "said"), [(0, "0 policies"), (1, "1 policy"), (2, "2 policies"), (21, "21 policies")]
+)
+def test_one_is_not_told_as_several(number: int, said: str) -> None:
+    assert counted(number, "policy", "policies") == said
+    assert counted(number, "row") == said.replace("policies", "rows").replace("policy", "row")
 
 
 def test_a_reader_that_stops_early_is_no_failure(project: Path) -> None:

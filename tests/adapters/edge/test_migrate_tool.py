@@ -244,10 +244,13 @@ def test_a_tool_of_that_name_that_says_nothing_of_a_branch_does_not_boot() -> No
     def anything() -> str:
         return ""
 
-    with pytest.raises(BootError, match=r"nonsuch\.migrate\.branch"):
+    with pytest.raises(BootError) as refused:
         define_app_mcp(
             Registry(), name="x", tools={NAME: tool("x", anything, policy=can("db:migrate"))}, roles=["dev"]
         )
+    (told,) = refused.value.faults
+    assert (told.code, told.where) == ("X_DECLARATION_INVALID", "<db.migrate>")
+    assert told.fix == "give it another name, or serve ours: `db_migrate(...)`"
 
 
 def test_an_app_without_the_tool_has_no_policy_about_it() -> None:

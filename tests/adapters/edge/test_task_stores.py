@@ -14,8 +14,9 @@ from typing import Final, TypeVar
 import psycopg
 import pytest
 
+from nonsuch.adapters.edge import task_store
 from nonsuch.adapters.edge.postgres.tasks import SQL_TASKS_TABLE, TABLE, Cipher, PostgresTaskStore
-from nonsuch.adapters.edge.task_store import TaskBook, TaskStore
+from nonsuch.adapters.edge.task_store import MemoryTaskStore, SwapsRefused, TaskBook, TaskStore
 from nonsuch.kernel.strict_json import Json
 from nonsuch.kernel.tasks import Ending, Task, TaskLimits, answered, asked, cancelled, ended, noted, taken
 
@@ -327,6 +328,78 @@ def test_a_task_is_nobody_elses(kind: str, address: str) -> None:
         return [await book.find(ident(0), "bob"), await book.change(ident(0), "bob", cancelled)]
 
     assert use(store_of(kind, address), using) == [None, None]
+
+
+def test_of_a_result_that_is_too_large_nothing_is_kept(
+    kind: str, address: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Not by the last byte, and whoever ends the task."""
+    limits = TaskLimits(result_bytes=16)
+
+    async def using(store: TaskStore) -> list[Task | None]:
+        book, found = TaskBook(store, limits, lambda: NOON), list[Task | None]()
+        for number, body in enumerate((b"x" * 16, b"s3cret " + b"x" * 10)):
+            await store.create(task(number), limits)
+            finish = partial(ended, ending=Ending("completed", body, "all is well"))
+            told = await book.change(ident(number), "ann", finish)
+            held = await TaskBook(store, LIMITS, lambda: NOON).find(ident(number), "ann")
+            assert told == held
+            found.append(held)
+        return found
+
+    whole, bare = use(store_of(kind, address), using)
+    assert whole is not None
+    assert (whole.status, whole.body, whole.message) == ("completed", b"x" * 16, "all is well")
+    assert bare is not None
+    assert (bare.status, bare.body) == ("failed", b"")
+    assert bare.message == "the work ended, and its result is larger than a task keeps"
+    told = "the result of `slow` has 17 bytes, and a task keeps 16: see `result_bytes` of `TaskLimits`"
+    assert caplog.messages == [told]
+
+
+# A store that never takes a change
+
+
+class Stubborn(MemoryTaskStore):
+    """Its readings are older than what it compares with."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = 0
+
+    async def swap(self, task: Task) -> bool:
+        """Refuse."""
+        self.asked += 1
+        return False
+
+
+@pytest.mark.parametrize("late", [timedelta(0), timedelta(seconds=31)])
+def test_a_store_that_refuses_every_change_is_told_of_and_holds_nobody_up(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, late: timedelta
+) -> None:
+    """A lapsed task is written down by a reading too, and there the store is asked no more often."""
+    monkeypatch.setattr(task_store, "PAUSE_SECONDS", 0.0001)
+    store, turns = Stubborn(), 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async def using(_: TaskStore) -> None:
+        await store.create(task(), LIMITS)
+        watching = asyncio.ensure_future(others())
+        with pytest.raises(SwapsRefused, match="refused 256 changes in a row"):
+            await TaskBook(store, LIMITS, lambda: NOON + late).change(ident(0), "ann", cancelled)
+        watching.cancel()
+
+    use(store, using)
+    assert store.asked == 256
+    assert turns >= 256
+    assert caplog.messages == [
+        "the store of tasks refused 256 changes in a row: let `swap` compare with what `read` returns"
+    ]
 
 
 # PostgreSQL's own

@@ -266,6 +266,27 @@ def test_a_beat_that_fails_is_told_and_the_next_one_tries_again(caplog: pytest.L
     at_bench(work, doing, TaskLimits(lease_seconds=0.3))
 
 
+# A result that is too large
+
+
+def test_a_work_whose_result_is_too_large_ends_as_failed(caplog: pytest.LogCaptureFixture) -> None:
+    """It was done all the same, and that is what is audited; nobody waits for its task for ever."""
+
+    async def work() -> Text:
+        return Text("s3cret" * 1_000)
+
+    async def doing(bench: Bench) -> None:
+        held = await bench.until(await bench.begin(), "failed")
+        assert (held.body, bench.outcomes()) == (b"", ["begun", "ok"])
+        assert held.message == "the work ended, and its result is larger than a task keeps"
+        assert "the result of `work` has 6025 bytes, and a task keeps 6024" in caplog.text
+        assert "s3cret" not in caplog.text
+
+    size = len(b'{"text":"","type":"text"}') + 6_000
+    assert size == 6_025
+    at_bench(work, doing, TaskLimits(result_bytes=6_024))
+
+
 # Leases
 
 

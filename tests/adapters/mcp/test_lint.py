@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from nonsuch import App, prompt, resource, tool
+from nonsuch import App, group, prompt, resource, tool
 
+from .asking import MODERN, ask, result
 from .stage import stage
 
 
@@ -38,7 +39,11 @@ def told(app: App) -> list[tuple[str, str]]:
 
 
 TROUBLE = "X_MCP_CLIENT_TROUBLE"
-DROPPED = "some clients drop every tool of a server for the name `{}`: use A-Z a-z 0-9 _ -"
+DROPPED = "some clients drop every tool of a server for the name `{}`"
+FIX = (
+    "use A-Z a-z 0-9 _ - alone; a tool that keeps its name, as `db.query` and `db.migrate` do, goes into a"
+    ' group of `surface="meta"`, or into an app of its own beside this one'
+)
 
 
 @pytest.mark.parametrize("name", ["notes.read", "a/b", "."])
@@ -46,6 +51,21 @@ def test_a_name_that_some_clients_do_not_take(name: str) -> None:
     app = stage(tools={name: tool("T", words, policy="a:b")})
     assert told(app) == [(TROUBLE, DROPPED.format(name))]
     assert app.kernel.catalog.tools == {name}
+    assert [each.fix for each in app.kernel.warnings] == [FIX]
+
+
+def test_a_name_that_is_in_no_list_of_tools_troubles_nobody() -> None:
+    """What its fix says helps: the constant surface lists three tools of other names."""
+    grouped: dict[str, Any] = {
+        "tools": {name: tool("T", words, policy="a:b") for name in ("notes.read", "free")},
+        "groups": {"notes": group("Notes", ["notes.read"])},
+    }
+    app = stage(surface="meta", **grouped)
+    assert told(app) == []
+    listed = {each["name"] for each in result(ask(MODERN, "tools/list", "t", app))["tools"]}
+    assert listed == {"list_resources", "describe_resource", "manage_resource", "free"}
+    some = stage(surface=["clerk"], **grouped)  # everybody else is served it flat
+    assert told(some) == [(TROUBLE, DROPPED.format("notes.read"))]
 
 
 def test_a_name_of_a_resource_or_prompt_troubles_nobody() -> None:

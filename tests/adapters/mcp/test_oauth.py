@@ -27,6 +27,7 @@ from nonsuch import (
     wsgi,
 )
 from nonsuch.adapters.mcp.oauth import secure
+from nonsuch.kernel.audit import AuthRefused, Event
 
 from ..edge.environs import asked
 from .live import REVISIONS, request
@@ -334,6 +335,15 @@ def over_wsgi(app: App, prefix: str, path: str, method: str) -> Answer:
     finally:
         door.close()
     return Answer(told.status, frozenset(told.headers), told.body)
+
+
+@pytest.mark.parametrize("door", ["asgi", "asgi of old", "wsgi"])
+@pytest.mark.parametrize("path", ["/mcp", "/api/internal"])
+@pytest.mark.parametrize("prefix", ["", "/agents", "/a/b"])
+def test_who_is_kept_out_is_audited_with_the_path_that_was_asked(prefix: str, path: str, door: str) -> None:
+    events = list[Event]()
+    assert mounted(boot(on_audit=events.append), prefix, path, "POST", door).status == 401
+    assert [each.path for each in events if isinstance(each, AuthRefused)] == [f"{prefix}{path}"]
 
 
 @pytest.mark.parametrize("door", ["asgi", "asgi of old", "wsgi"])

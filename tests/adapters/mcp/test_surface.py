@@ -12,7 +12,7 @@ import jsonschema_rs
 import pytest
 from pydantic import BaseModel
 
-from nonsuch import App, Registry, asgi, can, define_app_mcp, expose
+from nonsuch import App, Registry, asgi, can, define_app_mcp, expose, grant, tool
 from nonsuch.kernel.view import View
 
 from .asking import (
@@ -148,6 +148,52 @@ def test_structured_content_is_there_for_an_output_schema_and_never_for_an_error
             assert json.loads(told["content"][0]["text"]) == told["structuredContent"]
         seen.add((failed, schema is not None))
     assert len(seen) == 4
+
+
+class Held(BaseModel):
+    """A list that a tool of any kind can answer as structured content."""
+
+    rows: list[int]
+
+
+def listed() -> list[int]:
+    return [1, 2]
+
+
+def act() -> list[int]:
+    return [1, 2]
+
+
+def held() -> Held:
+    return Held(rows=[1, 2])
+
+
+def test_the_list_of_a_query_is_structured_and_that_of_another_tool_is_text() -> None:
+    """As README says: whoever returns a list from an action or a hand-written tool holds it in a model."""
+    registry = Registry()
+    query = registry.query(policy=can("a:b"), mcp=expose("d"))(listed)
+    app = define_app_mcp(
+        registry,
+        name="x",
+        actions=[registry.action(policy=can("a:b"), mcp=expose("d"))(act)],
+        queries=[query],
+        tools={"hand": tool("d", listed, policy="a:b"), "model": tool("d", held, policy="a:b")},
+        resolve_token=caller,
+        grants=[grant("r", "any")],
+        rate_limits=None,
+    )
+    told = {
+        name: result(ask(MODERN, "tools/call", app=app, name=name))
+        for name in ("listed", "act", "hand", "model")
+    }
+    rows = {"rows": [1, 2]}
+    assert {name: each.get("structuredContent") for name, each in told.items()} == {
+        "listed": rows,
+        "act": None,
+        "hand": None,
+        "model": rows,
+    }
+    assert [json.loads(told[name]["content"][0]["text"]) for name in ("act", "hand")] == [[1, 2], [1, 2]]
 
 
 @pytest.mark.parametrize("method", ["tools/list", "server/discover"])

@@ -206,6 +206,32 @@ def test_at_the_end_of_the_lifespan_what_still_runs_has_failed() -> None:
     asyncio.run(whole())
 
 
+@pytest.mark.parametrize("name", ["rows", "one", "greet", "refuses"])
+def test_a_result_that_is_too_large_is_told_with_what_to_do(name: str) -> None:
+    """Results of every kind, a refusal in words too: what is counted is what its caller would read."""
+    told = CODES["X_MCP_TASK_RESULT_TOO_LARGE"]
+
+    async def doing(desk: Desk) -> None:
+        arguments = {"name": "x"} if name == "greet" else {} if name == "refuses" else {"label": "l"}
+        held = await desk.until(await desk.begin(name, arguments), "completed", "failed")
+        assert held["statusMessage"] == "the work ended, and its result is larger than a task keeps"
+        data = {"code": told.code, "cause": told.cause, "fix": told.caller_fix}
+        assert held["error"] == {"code": -32603, "message": told.cause, "data": data}
+        assert "result" not in held
+
+    run(doing, Desk(limits=TaskLimits(result_bytes=20)))
+
+
+def test_a_result_is_counted_as_its_caller_reads_it() -> None:
+    async def doing(desk: Desk) -> dict[str, Any]:
+        return await desk.until(await desk.begin("rows", {"label": '"'}), "completed", "failed")
+
+    whole = run(doing)
+    size = len(json.dumps(whole["result"], separators=(",", ":")))
+    exact, short = (run(doing, Desk(limits=TaskLimits(result_bytes=size - less))) for less in (0, 1))
+    assert (exact["result"], short["status"]) == (whole["result"], "failed")
+
+
 # Audit
 
 
