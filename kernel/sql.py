@@ -37,8 +37,8 @@ def analyse(text: str, catalogue: Catalogue, own: Own) -> SqlFacts:
     if len(statements) != 1:
         return SqlFacts(offences=(_not_one(statements, text),))
     told = facts(walked(statements[0]), Resolver(catalogue, own), Offsets(text))  # 3, 4
-    told = replace(told, statement=statements[0].text(text))
-    return replace(told, offences=_placed(told.offences, text)) if told.offences else told  # 5
+    offences = _placed(told.offences, text) if told.offences else ()  # 5
+    return replace(told, statement=statements[0].text(text), offences=offences)
 
 
 def _not_one(statements: tuple[Statement, ...], text: str) -> Offence:

@@ -122,7 +122,7 @@ def _names(pieces: Iterable[Piece]) -> frozenset[str]:
 
 def full_name(*parts: str) -> str:
     """Return a name with its schema; a part with a dot, a quote or nothing in it stands in double quotes."""
-    return ".".join(_quoted(each) if set(each) & set('."') or not each else each for each in parts)
+    return ".".join([_quoted(each) if "." in each or '"' in each or not each else each for each in parts])
 
 
 def _quoted(part: str) -> str:
@@ -151,7 +151,7 @@ def schema_of(name: str) -> str:
 
 def shown(text: str) -> str:
     """Return a part of a statement as a message can hold it: on one line, and not too long of it."""
-    one = printable(text)
+    one = text if text.isprintable() else printable(text)
     return one if len(one) <= MAX_SHOWN else f"{one[: MAX_SHOWN - 1]}…"
 
 

@@ -76,7 +76,7 @@ class Found:
 
 def at(parts: Parts | Json) -> int | None:
     """Return where a node stands, in bytes; nothing for what is none."""
-    held = parts.get("location") if isinstance(parts, Mapping) else None
+    held = parts.get("location") if isinstance(parts, dict) else None
     return held if isinstance(held, int) and held >= 0 else None
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
@@ -103,14 +103,12 @@ def node(value: Json) -> tuple[str, Parts]:
     raise ValueError("no node")
 
 
-def nodes(value: Json) -> Iterator[tuple[str, Parts]]:
-    """Yield the nodes of a part that holds one or a list of them; ``{}`` stands for none.
+def nodes(value: Json) -> list[tuple[str, Parts]]:
+    """Return the nodes of a part that holds one or a list of them; ``{}`` stands for none.
 
     Raises: ValueError, for anything else.
     """
-    for each in listed(value):
-        if each != {}:
-            yield node(each)
+    return [node(each) for each in listed(value) if each != {}]
 
 
 def part(value: Json, name: str) -> Json:
@@ -132,11 +130,11 @@ def text_of(value: Json) -> str:
 
 def names(value: Json) -> tuple[str, ...]:
     """Return the parts of a name, at least one; ``*`` stands for a star and for what is no part of a name."""
-    return tuple(_name(each) for each in listed(value)) or ("",)
+    return tuple([_name(each) for each in listed(value)]) or ("",)
 
 
 def _name(value: Json) -> str:
-    held = part(value, "String")
+    held = value.get("String") if isinstance(value, dict) else None
     return text_of(held.get("sval")) if isinstance(held, dict) else "*"
 
 

@@ -7,8 +7,9 @@ no file: policies come as texts.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 from pydantic import BaseModel, PrivateAttr
@@ -24,6 +25,8 @@ from .told import Told, Words
 
 ACTION: Final = "db.query"
 CODE: Final = "X_MCP_QUERY_REJECTED"
+CONTEXTS: Final = 64  # whose decisions are remembered
+LONGEST: Final = 4 * 1024  # characters of one of them
 
 
 class QueryContext(BaseModel):
@@ -68,12 +71,10 @@ ACCEPTED: Final = Verdict(True)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QueryPolicies:
-    """Policies about ``db.query``, ready to be asked."""
+    """Policies about ``db.query``, ready to be asked: ``decide`` takes a context as JSON."""
 
     by_id: dict[str, Policy]
-    handle: PolicySlice
-    schema: Schema
-    nobody: cedar.Entities
+    decide: Callable[[str], Decision]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +113,23 @@ def policies(sources: Iterable[PolicySource]) -> QueryPolicies:
     by_id = {each.id: each for each in found}
     if len(by_id) != len(found):
         raise PolicyRefused("two policies carry one @id")
-    return QueryPolicies(by_id, cedar.policy_set(found), schema, cedar.entities("[]", schema))
+    return QueryPolicies(by_id, _deciding(cedar.policy_set(found), schema))
+
+
+def _deciding(handle: PolicySlice, schema: Schema) -> Callable[[str], Decision]:
+    """A decision rests on its context alone, so it is remembered: most texts differ in literals only."""
+    nobody = cedar.entities("[]", schema)
+
+    def decided(context: str) -> Decision:
+        return cedar.decide(_SOMEBODY, ACTION, _SERVER, context, handle, nobody, schema)
+
+    remembered = lru_cache(CONTEXTS)(decided)
+    return lambda context: (remembered if len(context) <= LONGEST else decided)(context)
 
 
 def judge(facts: SqlFacts, text: str, asked: QueryPolicies) -> Verdict:
     """Return what the policies say of a statement. What cannot be decided is refused."""
-    decision = cedar.decide(
-        _SOMEBODY, ACTION, _SERVER, context(facts), asked.handle, asked.nobody, asked.schema
-    )
+    decision = asked.decide(context(facts))
     return ACCEPTED if decision.allow else _refused(facts, text, decision, asked)
 
 

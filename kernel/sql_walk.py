@@ -16,38 +16,48 @@ from .sql_tree import MAX_DEPTH, TOO_DEEP, Parts, Statement, nodes, part, text_o
 from .strict_json import Json
 
 Scope = frozenset[str]  # the names of WITH that a place can see
+Node = tuple[str, Parts, Scope]
 
 _HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _WRITES: Final = frozenset({"insert", "update", "delete", "merge", "truncate", "copy"})
-_PLAIN_TYPES: Final = (str, int, float)
+_PLAIN_TYPES: Final = frozenset({str, int, float, bool})
 _REFUSED: Final = {("SelectStmt", "intoClause"): "write", ("SelectStmt", "lockingClause"): "row-lock"}
 
 
 def walked(statement: Statement) -> Found:
     """Return what a statement holds."""
     found = Found()
-    stack: list[tuple[str, Parts, Scope, int]] = [(statement.kind, statement.parts, frozenset(), 0)]
+    stack: list[list[Node]] = [[(statement.kind, statement.parts, frozenset())]]  # a list for each level
     while stack:
-        kind, parts, scope, depth = stack.pop()
-        if depth > MAX_DEPTH:
+        if not stack[-1]:
+            stack.pop()
+            continue
+        kind, parts, scope = stack[-1].pop()
+        if len(stack) > MAX_DEPTH + 1:
             found.refused.append(Offence("oversize", "", None, TOO_DEEP))
             break
+        if kind == "String" and _is_text(parts):
+            continue  # half of all nodes, and nothing in them to look at
         if kind not in GRAMMAR:
-            _unknown(kind, parts, found, is_root=depth == 0)
+            _unknown(kind, parts, found, is_root=len(stack) == 1)
             continue
         try:
             _note(kind, parts, scope, found)
-            stack += [(*each, depth + 1) for each in _inside(kind, parts, scope, found)]
+            stack.append(_inside(kind, parts, scope, found))
         except ValueError:
             found.refused.append(unread(kind, parts))
     return found
 
 
+def _is_text(parts: Parts) -> bool:
+    return len(parts) == 1 and type(parts.get("sval")) is str
+
+
 def _note(kind: str, parts: Parts, scope: Scope, found: Found) -> None:
-    named_query = kind == "RangeVar" and "schemaname" not in parts and parts.get("relname") in scope
-    note = made if named_query else NOTES.get(kind)
+    note = NOTES.get(kind)
     if note is not None:
-        note(parts, found)
+        named_query = kind == "RangeVar" and "schemaname" not in parts and parts.get("relname") in scope
+        (made if named_query else note)(parts, found)
 
 
 def _unknown(kind: str, parts: Parts, found: Found, *, is_root: bool) -> None:
@@ -70,31 +80,32 @@ def _inner(family: str, name: str, parts: Parts) -> Offence:
     return Offence(family, name.replace("-", " ").upper(), place)
 
 
-def _inside(kind: str, parts: Parts, scope: Scope, found: Found) -> Iterator[tuple[str, Parts, Scope]]:
-    """Yield the nodes of a node. Raises: ValueError, for a part that the grammar does not have."""
+def _inside(kind: str, parts: Parts, scope: Scope, found: Found) -> list[Node]:
+    """Return the nodes of a node. Raises: ValueError, for a part that the grammar does not have."""
     if kind == "WithClause":
-        yield from _named_queries(parts, scope)
-        return
+        return list(_named_queries(parts, scope))
     inner = scope | _named(parts["withClause"]) if "withClause" in parts else scope
+    inside: list[Node] = []
+    grammar = GRAMMAR[kind]
     for name, value in parts.items():
-        held = GRAMMAR[kind].get(name)
-        if (kind, name) in _REFUSED:
-            found.refused.append(Offence(_REFUSED[kind, name], "", at(part(value, "rel"))))
-        elif held == PLAIN:
-            _check_plain(value)
+        held = grammar.get(name)
+        if held == PLAIN:
+            if type(value) not in _PLAIN_TYPES:
+                _check_plain(value)
         elif held == NODES:
-            yield from ((*each, inner) for each in nodes(value))
+            inside += [(each, its, inner) for each, its in nodes(value)]
+        elif (kind, name) in _REFUSED:
+            found.refused.append(Offence(_REFUSED[kind, name], "", at(part(value, "rel"))))
         elif held is not None and isinstance(value, dict):
-            yield held, value, scope if held == "WithClause" else inner
+            inside.append((held, value, scope if held == "WithClause" else inner))
         else:
             raise ValueError(name)
+    return inside
 
 
 def _check_plain(value: Json) -> None:
     """A constant is ``{"ival": {"ival": 1}}``: one level, and nothing in it that could be a node."""
-    if isinstance(value, _PLAIN_TYPES):
-        return
-    if not isinstance(value, dict) or not all(isinstance(each, _PLAIN_TYPES) for each in value.values()):
+    if not isinstance(value, dict) or not all(type(each) in _PLAIN_TYPES for each in value.values()):
         raise ValueError("a plain value holds more")
 
 
@@ -111,7 +122,7 @@ def _named_queries(parts: Parts, scope: Scope) -> Iterator[tuple[str, Parts, Sco
     """Yield the queries of a WITH, each with the names it sees: those before it, or all if RECURSIVE."""
     if parts.keys() - GRAMMAR["WithClause"].keys():
         raise ValueError("with")
-    listed = list(nodes(parts.get("ctes")))
+    listed = nodes(parts.get("ctes"))
     seen = scope | _defined(listed) if parts.get("recursive") else scope
     for kind, inner in listed:
         yield kind, inner, seen

@@ -20,8 +20,7 @@ from .postgres.readonly_caps import MAX_ROWS, ROWS
 from .postgres.readonly_live import LiveCheck
 from .postgres.readonly_role import ROLE
 from .postgres.refused import DatabaseRefused
-from .sql_guard import Guard, guard
-from .sql_parse import facts_of_async
+from .sql_guard import Guard, facts_of_async, guard
 
 PERMISSION: Final = "db:read"
 _TOLD: Final = (
@@ -105,8 +104,7 @@ def db_query(
     """
 
     async def read(input: DbQuery) -> QueryFacts:
-        asked = queries.guard
-        return QueryFacts.of(input.sql, await facts_of_async(input.sql, asked.catalogue, asked.own))
+        return QueryFacts.of(input.sql, await facts_of_async(input.sql, queries.guard))
 
     async def handle(input: DbQuery, ctx: Context[Any]) -> DbAnswer:
         told: QueryFacts = ctx.resource

@@ -190,6 +190,15 @@ NEW_TREES: Final[list[tuple[Parts, list[Offence]]]] = [
     ({"whereClause": {"A_Expr": {"kind": "AEXPR_NEW"}}}, [Offence("unknown-syntax", "A_Expr NEW", None)]),
     ({"larg": {"fromClause": [{"InsertStmt": {}}]}}, [Offence("write", "INSERT", None)]),
     ({"targetList": [{}]}, []),
+    ({"targetList": [{"String": {"sval": "a"}}]}, []),
+    (
+        {"targetList": [{"String": {"sval": "a", "new": {"FuncCall": {}}}}]},
+        [Offence("unknown-syntax", "String", None)],
+    ),
+    (
+        {"targetList": [{"String": {"sval": {"FuncCall": {"args": []}}}}]},
+        [Offence("unknown-syntax", "String", None)],
+    ),
 ]
 
 

@@ -13,6 +13,7 @@ from typing import Any, Final, cast
 
 import pytest
 
+from ..adapters.edge import test_readonly_again as again
 from ..adapters.edge import test_readonly_answers as answers
 from ..adapters.edge import test_readonly_guards as guards
 from ..adapters.edge import test_readonly_layers as layers
@@ -101,6 +102,21 @@ READONLY_PROPERTIES: Final[tuple[tuple[str, Callable[[], Iterator[None]]], ...]]
             pool.test_a_tainted_connection_is_not,
             pool.test_an_old_connection_is_not,
             pool.test_connections_that_were_ended_cost_no_query,
+        ),
+    ),
+    (
+        "layers: again",
+        _on(
+            again,
+            again.test_another_limit_and_another_reading_are_other_questions,
+            again.test_nothing_is_run_where_a_session_is_not_what_it_was_pinned_to,
+            again.test_what_the_server_verified_is_verified_here_too,
+            again.test_a_layer_that_is_required_is_required_of_a_planned_query,
+            again.test_a_view_that_changes_is_looked_at_again_though_it_is_planned,
+            again.test_what_changed_since_is_there_at_once,
+            again.test_a_mistake_that_came_since_is_told_with_its_place,
+            again.test_what_a_planned_query_leaves_is_seen,
+            again.test_a_connection_that_was_ended_costs_no_planned_query,
         ),
     ),
     (

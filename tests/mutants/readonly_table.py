@@ -12,7 +12,7 @@ _OPENED: Final = f"{_AT}.readonly_session:opened"
 _CAPPED: Final = f"{_AT}.readonly_caps:capped"
 _TAKE: Final = f"{_AT}.readonly_caps:Rows.take"
 _FITS: Final = f"{_AT}.readonly_caps:Rows._fits"
-_RUN: Final = f"{_AT}.readonly:ReadOnly._run"
+_ANSWER: Final = f"{_AT}.readonly:ReadOnly._answer"
 _WEIGHS: Final = "kernel.sql_weigh:_Weigher"
 
 _OF_SESSIONS: Final = (
@@ -39,7 +39,7 @@ _OF_SESSIONS: Final = (
         "a connection on which something is left is kept",
         (
             f"{_AT}.readonly_session:Session._looked_at",
-            "and left == nothing_left(self._plans.names)",
+            "and left == nothing_left(self.plans.names)",
             "and left",
         ),
         first="layers: connections",
@@ -99,7 +99,7 @@ _OF_SESSIONS: Final = (
     mutant(
         "layer-plan-limits",
         "a plan is told to have limits of rows and cells",
-        (_RUN, "{BYTE_LIMIT} if explain else {ROW_LIMIT", "{ROW_LIMIT"),
+        (_ANSWER, "{BYTE_LIMIT} if explain else {ROW_LIMIT", "{ROW_LIMIT"),
         first="layers: told truly",
     ),
     mutant(
@@ -107,6 +107,68 @@ _OF_SESSIONS: Final = (
         "a layer that is required may be missing",
         (f"{_AT}.readonly:ReadOnly._lacking", "if not lacking:", "if True:"),
         first="layers: told truly",
+    ),
+)
+
+_AGAIN: Final = f"{_AT}.readonly:ReadOnly._again"
+_ENDED: Final = f"{_AT}.readonly_session:Session._ended"
+
+_OF_PLANS: Final = (
+    mutant(
+        "again-unheld",
+        "a planned query runs whatever the session is pinned to",
+        (
+            f"{_AT}.readonly_settings:Pins.prepared",
+            "_STOPS.format(asked=asked)",
+            '"($1::text[] IS NOT NULL)::text"',
+        ),
+        first="layers: again",
+    ),
+    mutant(
+        "again-unverified",
+        "of a planned query the server alone verifies the session",
+        (_ENDED, "self._verified(_row(answer)[:-1])", "self.standing.verified"),
+        first="layers: again",
+    ),
+    mutant(
+        "again-other-columns",
+        "rows of a planned query are read by the columns that it had",
+        (_ENDED, "batch.same = columns_of(answer) == batch.rows.columns", "batch.same = True"),
+        first="layers: again",
+    ),
+    mutant(
+        "again-any-reading",
+        "a plan stands for a text however it was read",
+        (
+            f"{_AT}.readonly:_asking",
+            "asked.text, shown(asked.text, asked.facts), limit",
+            'asked.text, "", limit',
+        ),
+        first="layers: again",
+    ),
+    mutant(
+        "again-unasked",
+        "of a planned query the live catalogue is not asked",
+        (_AGAIN, "if plan is None or self._unasked(asked) is not None:", "if plan is None:"),
+        first="layers: again",
+    ),
+    mutant(
+        "again-not-required",
+        "a layer that is required may be missing from a planned query",
+        (_AGAIN, "if names is None or self._lacking(standing) is not None:", "if names is None:"),
+        first="layers: again",
+    ),
+    mutant(
+        "again-ended",
+        "a planned query is lost with a connection that was ended",
+        (_AGAIN, "if not session.is_there():", "if False:"),
+        first="layers: again",
+    ),
+    mutant(
+        "again-skipped",
+        "what the server skipped behind a mistake counts as its answer",
+        (_ENDED, "elif batch.error is not None:", "elif False:"),
+        first="layers: again",
     ),
 )
 
@@ -154,9 +216,9 @@ _OF_CATALOGUES: Final = (
         "live-not-asked",
         "the live catalogue is not asked on the way to the rows",
         (
-            f"{_AT}.readonly:ReadOnly._columns",
-            "check = None if self._check is None or",
-            "check = None if True or",
+            f"{_AT}.readonly:ReadOnly._unasked",
+            "return None if self._check is None or",
+            "return None if True or",
         ),
         first="layers: live on the way",
     ),
@@ -241,4 +303,4 @@ _OF_TOOLS: Final = (
     ),
 )
 
-READONLY_MUTANTS: Final = (*_OF_SESSIONS, *_OF_LIMITS, *_OF_CATALOGUES, *_OF_TOOLS)
+READONLY_MUTANTS: Final = (*_OF_SESSIONS, *_OF_PLANS, *_OF_LIMITS, *_OF_CATALOGUES, *_OF_TOOLS)

@@ -8,6 +8,7 @@ from typing import Any, Final, cast
 from nonsuch.adapters.edge import sql_guard
 from nonsuch.kernel.compile import PolicySource
 
+from ..adapters.edge import test_sql_guard_memory as memory
 from ..kernel import queries
 from ..kernel import test_sql_corpus as corpus
 from ..kernel import test_sql_facts as facts
@@ -74,6 +75,13 @@ def _of_an_app() -> Iterator[None]:
     yield
 
 
+def _remembered() -> Iterator[None]:
+    asked = memory.fresh()
+    for text in (*memory.SPEAKS, *memory.SPEAKS):
+        assert asked.judge(text) == memory.fresh().judge(text)
+        yield
+
+
 def _families() -> Iterator[None]:
     verdict.test_every_family_has_its_policy_and_no_other_is_let_pass()
     yield
@@ -97,6 +105,7 @@ SQL_PROPERTIES: Final[tuple[tuple[str, Callable[[], Iterator[None]]], ...]] = (
     ("first piece", _cases(facts.test_a_refusal_names_the_first_piece_of_the_text)),
     ("policies of an app", _of_an_app),
     ("families", _families),
+    ("remembered", _remembered),
 )
 
 

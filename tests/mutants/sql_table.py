@@ -78,7 +78,7 @@ _OF_WALKS: Final = (
     mutant(
         "sql-new-nodes",
         "a node that nobody has looked at is passed over",
-        (_WALKED, "_unknown(kind, parts, found, is_root=depth == 0)", "pass"),
+        (_WALKED, "_unknown(kind, parts, found, is_root=len(stack) == 1)", "pass"),
         first="queries: new trees",
     ),
     mutant(
@@ -94,15 +94,27 @@ _OF_WALKS: Final = (
         first="queries: new trees",
     ),
     mutant(
+        "sql-text-nodes",
+        "a node of a text may hold more",
+        ("kernel.sql_walk:_is_text", "len(parts) == 1 and ", ""),
+        first="queries: new trees",
+    ),
+    mutant(
+        "sql-text-of-nodes",
+        "a node of a text may hold no text",
+        ("kernel.sql_walk:_is_text", 'type(parts.get("sval")) is str', '"sval" in parts'),
+        first="queries: new trees",
+    ),
+    mutant(
         "sql-first-of-list",
         "of a list the first node is walked",
-        ("kernel.sql_tree:nodes", "for each in listed(value):", "for each in listed(value)[:1]:"),
+        ("kernel.sql_tree:nodes", "for each in listed(value) if", "for each in listed(value)[:1] if"),
         first="queries: every place",
     ),
     mutant(
         "sql-deep",
         "a tree may be of any depth",
-        (_WALKED, "if depth > MAX_DEPTH:", "if False:"),
+        (_WALKED, "if len(stack) > MAX_DEPTH + 1:", "if False:"),
         first="queries: depth",
     ),
     mutant(
@@ -283,6 +295,12 @@ _OF_VERDICTS: Final = (
         "a policy that cannot be evaluated is passed over",
         ("kernel.sql_verdict:judge", "if decision.allow else", "if decision.allow or decision.errors else"),
         first="queries: policies of an app",
+    ),
+    mutant(
+        "sql-any-text",
+        "what was told of one text is told of every one",
+        ("adapters.edge.sql_guard:Guard._place", "self._seen(text)", 'self._seen("")'),
+        first="queries: remembered",
     ),
     mutant(
         "sql-last-piece",

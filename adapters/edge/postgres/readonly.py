@@ -7,12 +7,13 @@ by the server; here it is asked to, and asked whether it does.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from ....kernel.sql_facts import SqlFacts
 from ..extras import require
+from .readonly_batch import Unpinned
 from .readonly_caps import (
     MAX_COLUMNS,
     PLAN,
@@ -22,10 +23,12 @@ from .readonly_caps import (
     explaining,
     rows_of,
 )
+from .readonly_plans import Asking
 from .readonly_pool import Sessions
 from .readonly_role import ROLE
 from .readonly_runaways import Runaways
-from .readonly_session import (
+from .readonly_session import Session, opened
+from .readonly_standing import (
     LEFT_CLEAN,
     LOGIN,
     ONE_STATEMENT,
@@ -35,12 +38,9 @@ from .readonly_session import (
     SETTINGS,
     STATEMENT_TIMEOUT,
     TRANSACTION,
-    Session,
-    Unpinned,
     Wanted,
-    opened,
 )
-from .readonly_settings import literal
+from .readonly_text import explained, kind, shown
 from .readonly_types import TypeNames
 from .readonly_wire import LinkLost, ServerError, Statement, Wire
 from .readonly_words import lost, of_server, unpinned
@@ -65,16 +65,6 @@ class Asked:
     text: str
     facts: SqlFacts
     judged: bool = True
-
-    @property
-    def kind(self) -> str:
-        """What the statement is: select, show or explain."""
-        return self.facts.kinds[0] if self.facts.kinds else "select"
-
-    @property
-    def statement(self) -> str:
-        """The statement, without a semicolon behind it."""
-        return self.facts.statement or self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,20 +131,28 @@ class ReadOnly:
         """Return the rows of a query, or with ``explain`` its plan. Raises: DatabaseRefused."""
         try:
             async with asyncio.timeout(self._seconds + self._connect_seconds + _SLACK):
-                return await self._query(asked, rows_of(limit), explain=explain or asked.kind == "explain")
+                return await self._query(
+                    asked, rows_of(limit), explain=explain or kind(asked.facts) == "explain"
+                )
         except TimeoutError:
             raise lost("it is silent") from None
 
     async def _query(self, asked: Asked, limit: int, *, explain: bool) -> Answer:
         try:
             return await self._once(asked, limit, explain=explain, fresh=False)
-        except _Stale:  # the server was started again since: nothing was run
+        except _Stale:  # as when the server was started again since
+            pass
+        try:
             return await self._once(asked, limit, explain=explain, fresh=True)
+        except _Stale:
+            raise lost("it ends connections") from None
 
     async def _once(self, asked: Asked, limit: int, *, explain: bool, fresh: bool) -> Answer:
         async with self._sessions.one(fresh=fresh) as session:
             try:
-                found = await self._on(session, asked, limit, explain=explain)
+                found = None if explain else await self._again(session, asked, limit)
+                if found is None:
+                    found = await self._on(session, asked, limit, explain=explain)
             except LinkLost as fault:
                 raise lost(str(fault)) from None
             except Unpinned as fault:
@@ -162,6 +160,28 @@ class ReadOnly:
         if isinstance(found, DatabaseRefused):
             raise found
         return found
+
+    async def _again(self, session: Session, asked: Asked, limit: int) -> Answer | DatabaseRefused | None:
+        """Answer a query that the session has planned, all at once; return nothing where it must be begun.
+
+        The server itself runs none of it where the session is not what it was pinned to.
+        """
+        plan = session.plans.known(_asking(asked, limit))
+        if plan is None or self._unasked(asked) is not None:
+            return None
+        names = self._types.known(plan.columns)
+        standing = self._standing(session.standing.guards | session.standing.verified, asked)
+        if names is None or self._lacking(standing) is not None:
+            return None
+        if not session.is_there():
+            raise _Stale
+        rows = Rows(plan.columns, limit)
+        try:
+            if not await session.again(rows, plan, asked.text):
+                raise _Stale
+        except ServerError as refusal:
+            return of_server(refusal, asked.text)
+        return self._answer(session, asked, rows, names)
 
     async def _on(
         self, session: Session, asked: Asked, limit: int, *, explain: bool
@@ -184,18 +204,22 @@ class ReadOnly:
         The server reads no text before, unless that was said a moment ago: then both are asked at once.
         Raises: ServerError, for the query; Unpinned; LinkLost.
         """
-        now = asyncio.get_running_loop().time()
-        check = None if self._check is None or self._check.passed(asked.text, now) else self._check
+        check = self._unasked(asked)
         try:
             columns = await session.begin(asked.text if check is None else None)
         except LinkLost:
             raise _Stale from None
-        refused = self._lacking(self._standing(session, asked))
+        refused = self._lacking(self._standing(session.guards, asked))
         if refused is None and check is not None:
             refused = await self._checked(check, session, asked)
         if refused is not None:
             return refused
         return columns if check is None else await session.columns(asked.text)
+
+    def _unasked(self, asked: Asked) -> Check | None:
+        """Return the check that is to be asked about a query, if it was not a moment ago."""
+        now = asyncio.get_running_loop().time()
+        return None if self._check is None or self._check.passed(asked.text, now) else self._check
 
     async def _checked(self, check: Check, session: Session, asked: Asked) -> DatabaseRefused | None:
         try:
@@ -208,14 +232,21 @@ class ReadOnly:
         self, session: Session, asked: Asked, rows: Rows, *, explain: bool
     ) -> Answer | DatabaseRefused:
         names = await self._types.of(session, rows.columns)
-        before = (Statement(explaining(_explained(asked))),) if explain else ()
-        text = PLAN if explain else capped(_shown(asked), len(rows.columns), rows.limit)
+        before = (Statement(explaining(explained(asked.text, asked.facts))),) if explain else ()
+        text = PLAN if explain else capped(shown(asked.text, asked.facts), len(rows.columns), rows.limit)
         try:
-            await session.run(rows, text, before)  # 4, 5
+            plan = await session.run(rows, text, before)  # 4, 5
         except ServerError as refusal:
             return of_server(refusal, "")
+        if plan is not None and not explain:
+            session.plans.answered(_asking(asked, rows.limit), plan)
+        return self._answer(session, asked, rows, names, explain=explain)
+
+    def _answer(
+        self, session: Session, asked: Asked, rows: Rows, names: Sequence[str], *, explain: bool = False
+    ) -> Answer:
         caps = {BYTE_LIMIT} if explain else {ROW_LIMIT, CELL_LIMIT, BYTE_LIMIT}
-        stood = self._standing(session, asked) | caps
+        stood = self._standing(session.guards, asked) | caps
         return Answer(
             tuple((column.name, name) for column, name in zip(rows.columns, names, strict=True)),
             rows.kept,
@@ -224,9 +255,9 @@ class ReadOnly:
             rows.bytes,
         )
 
-    def _standing(self, session: Session, asked: Asked) -> set[str]:
+    def _standing(self, stood: Collection[str], asked: Asked) -> set[str]:
         judged = {TEXT} if asked.judged else set[str]()
-        return {*session.guards, *judged, *({CATALOGUE} if self._check is not None else ())}
+        return {*stood, *judged, *({CATALOGUE} if self._check is not None else ())}
 
     def _lacking(self, standing: set[str]) -> DatabaseRefused | None:
         later = {ROW_LIMIT, CELL_LIMIT, BYTE_LIMIT, LEFT_CLEAN}
@@ -260,18 +291,8 @@ class ReadOnly:
 
 
 class _Stale(Exception):
-    """The connection was gone before anything was run on it."""
+    """The connection was gone before anything was run on it, or what it had planned is another query now."""
 
 
-def _shown(asked: Asked) -> str:
-    """Return what is selected: SHOW stands in no SELECT, and is one."""
-    if asked.kind != "show":
-        return asked.statement
-    name = asked.facts.settings[0] if asked.facts.settings else ""
-    if name == "all":
-        return "SELECT name, setting, short_desc FROM pg_catalog.pg_settings ORDER BY lower(name)"
-    return f"SELECT pg_catalog.current_setting({literal(name)})"
-
-
-def _explained(asked: Asked) -> str:
-    return asked.statement if asked.kind == "explain" else f"EXPLAIN {asked.statement}"
+def _asking(asked: Asked, limit: int) -> Asking:
+    return asked.text, shown(asked.text, asked.facts), limit

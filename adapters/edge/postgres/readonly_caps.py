@@ -56,10 +56,11 @@ PLAN: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of an answer: its name, and the OID of its type."""
+    """One column of an answer: its name, the OID of its type, and what was declared beside that."""
 
     name: str
     type: int
+    modifier: int = -1
 
 
 def rows_of(limit: int | None) -> int:
@@ -120,7 +121,11 @@ def chunk_of(columns: int) -> int:
 def columns_of(described: PGresult) -> tuple[Column, ...]:
     """Return the columns of a described statement."""
     return tuple(
-        Column((described.fname(each) or b"").decode(errors="replace"), described.ftype(each))
+        Column(
+            (described.fname(each) or b"").decode(errors="replace"),
+            described.ftype(each),
+            described.fmod(each),
+        )
         for each in range(described.nfields)
     )
 

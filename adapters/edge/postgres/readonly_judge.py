@@ -7,8 +7,10 @@ from typing import Final
 
 from ..extras import require
 from ..sql_guard import Guard, Judged
+from .readonly_batch import Unpinned
 from .readonly_live import judged
-from .readonly_session import Session, Unpinned, Wanted, opened
+from .readonly_session import Session, opened
+from .readonly_standing import Wanted
 from .readonly_wire import LinkLost, ServerError, Wire
 from .readonly_words import lost, of_server, unpinned
 from .refused import one_line

@@ -24,6 +24,7 @@ from .readonly_wire import Statement
 from .refused import DatabaseRefused
 
 _MOST: Final = 256
+BEHIND, STORED = "nonsuch_behind", "nonsuch_stored"  # what a session prepares, for planning takes the longest
 FRESH_SECONDS: Final = 5.0
 Row = tuple[str | None, ...]
 Looks = Callable[..., Awaitable[list[list[Row]]]]  # of statements
@@ -176,14 +177,16 @@ async def _answer(guard: Guard, look: Looks, step: Step) -> Live | tuple[SqlFact
             return await _looked(look, step)
         case Read(texts):
             bodies = [body(each) for each in texts]
-            return tuple([await facts_of_async(each, guard.catalogue, guard.own) for each in bodies])
+            return tuple([await guard.facts_async(each) for each in bodies])
 
 
 async def _looked(look: Looks, asked: Look) -> Live:
     names = [listed(sorted(each)) for each in (asked.functions, asked.operators, asked.types)]
     pairs = sorted(asked.relations)
     where = [listed(each[0] for each in pairs), listed(each[1] for each in pairs)]
-    behind, stored = await look(Statement(_BEHIND, tuple(names)), Statement(_STORED, tuple(where)))
+    behind, stored = await look(
+        Statement(_BEHIND, tuple(names), BEHIND), Statement(_STORED, tuple(where), STORED)
+    )
     return Live(tuple(map(_behind, behind)), tuple(map(_stored, stored)))
 
 

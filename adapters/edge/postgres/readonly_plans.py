@@ -7,33 +7,62 @@ what else changes under it, the server notices itself.
 from __future__ import annotations
 
 from collections import OrderedDict
+from dataclasses import dataclass
 from typing import Final
+
+from .readonly_caps import Column
 
 _MOST: Final = 32
 PREFIX: Final = "nonsuch_q"
+Columns = tuple[Column, ...]
+Asking = tuple[str, str, int]  # a text, what of it is shown, how many rows
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What the session prepared under a name, and the columns that the query in it had then."""
+
+    name: str
+    columns: Columns
 
 
 class Plans:
-    """The names of a session's plans, by their text; ``names`` is all that the session may have prepared."""
+    """The plans of a session, by what is run; ``names`` is all that the session may have prepared.
+
+    ``looks`` are statements of ours that it prepared, too.
+    """
 
     def __init__(self) -> None:
-        self._once: OrderedDict[str, None] = OrderedDict()
-        self._names: dict[str, str] = {}
+        self._once: OrderedDict[tuple[str, Columns], None] = OrderedDict()
+        self._plans: dict[tuple[str, Columns], Plan] = {}
+        self._asked: dict[Asking, Plan] = {}
+        self.looks: set[str] = set()
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names that were given."""
-        return tuple(self._names.values())
+        return (*self.looks, *(each.name for each in self._plans.values()))
 
-    def of(self, text: str) -> str | None:
-        """Return the name of a plan, if there is one."""
-        return self._names.get(text)
+    def of(self, text: str, columns: Columns) -> Plan | None:
+        """Return a plan, if there is one."""
+        return self._plans.get((text, columns))
 
-    def made(self, text: str) -> str | None:
-        """Return the name that a text is to be prepared under, once it has come before and there is room."""
-        if text in self._once and len(self._names) < _MOST:
-            return self._names.setdefault(text, f"{PREFIX}{len(self._names)}")
-        self._once[text] = None
+    def made(self, text: str, columns: Columns) -> Plan | None:
+        """Return the plan that is to be prepared, once a text has come before and there is room."""
+        key = (text, columns)
+        if key in self._once and len(self._plans) < _MOST:
+            return self._plans.setdefault(key, Plan(f"{PREFIX}{len(self._plans)}", columns))
+        self._once[key] = None
         if len(self._once) > _MOST:
             self._once.popitem(last=False)
         return None
+
+    def answered(self, asking: Asking, plan: Plan) -> None:
+        """Remember which plan answered a question."""
+        if len(self._asked) >= _MOST:
+            self._asked.clear()
+        self._asked[asking] = plan
+
+    def known(self, asking: Asking) -> Plan | None:
+        """Return the plan that answered a question last."""
+        return self._asked.get(asking)

@@ -13,7 +13,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from .readonly_session import LEFT_CLEAN, Session
+from .readonly_session import Session
+from .readonly_standing import LEFT_CLEAN
 from .refused import DatabaseRefused
 
 LIFE_SECONDS: Final = 300.0

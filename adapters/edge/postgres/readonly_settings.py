@@ -15,7 +15,10 @@ from ....kernel.sql_catalog import BUILT_IN
 
 BEGIN: Final = "BEGIN TRANSACTION READ ONLY"
 ROLLBACK: Final = "ROLLBACK"
-VERIFY, AFTER = "nonsuch_verify", "nonsuch_after"
+# Around statements of ours that are prepared: their plans fit any parameter, and planning takes the longest.
+GENERIC: Final = "SET LOCAL plan_cache_mode = force_generic_plan"
+AS_BEFORE: Final = "SET LOCAL plan_cache_mode = DEFAULT"
+VERIFY, HELD, AFTER = "nonsuch_verify", "nonsuch_held", "nonsuch_after"
 _PATH: Final = "search_path"
 _UNITS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"), (1, "ms"))
 TRANSACTION_TIMEOUT: Final = 170_000  # the first server that has it
@@ -33,6 +36,12 @@ _READING: Final = (
     ("client_min_messages", "error"),
 )
 _WHO: Final = "current_user::text, session_user::text, pg_backend_pid()::text"
+# What is no number is an error, and an error skips what was sent behind it. As the condition is stable, the
+# server decides it when it runs this, and not when it plans it.
+_STOPS: Final = (
+    "(CASE WHEN ARRAY[{asked}] OPERATOR(pg_catalog.=) $1::text[] THEN '1'"
+    " ELSE 'the session is not what it was pinned to' END)::pg_catalog.int4"
+)
 _LEFT: Final = (
     "(SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid())::text,"
     " (SELECT string_agg(name, ',' ORDER BY name COLLATE \"C\")"
@@ -61,10 +70,16 @@ class Pins:
         yield f"SET {_PATH} = {', '.join(map(identifier, self.path))}"
 
     def prepared(self) -> tuple[tuple[str, str], ...]:
-        """Return what the session prepares, by name."""
+        """Return what the session prepares, by name.
+
+        ``HELD`` asks what ``VERIFY`` does, and is an error of the server's if that is not its parameter.
+        """
         read = ", ".join(f"current_setting({literal(name)})" for name in self.names)
+        asked = f"{_WHO}, current_setting('transaction_read_only'), {read}"
+        stops = _STOPS.format(asked=asked)
         return (
-            (VERIFY, f"SELECT {_WHO}, current_setting('transaction_read_only'), {read}"),
+            (VERIFY, f"SELECT {asked}"),
+            (HELD, f"SELECT {asked}, {stops}"),
             (AFTER, f"SELECT {_WHO}, {_LEFT}, {read}"),
         )
 
@@ -86,7 +101,7 @@ def pins(path: Sequence[str], timeout_ms: int, version: int) -> Pins:
 
 def nothing_left(planned: Iterable[str]) -> tuple[str, ...]:
     """Return what a session answers that holds no lock, and has prepared what is ours and nothing else."""
-    return ("0", ",".join(sorted((VERIFY, AFTER, *planned))), "0", "0")
+    return ("0", ",".join(sorted((VERIFY, HELD, AFTER, *planned))), "0", "0")
 
 
 def duration(milliseconds: int) -> str:

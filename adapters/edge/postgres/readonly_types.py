@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import Final, cast
 
 from .readonly_caps import Column
 from .readonly_session import Session
@@ -18,6 +18,11 @@ class TypeNames:
 
     def __init__(self) -> None:
         self._names: dict[int, str] = {}
+
+    def known(self, columns: Sequence[Column]) -> list[str] | None:
+        """Return the name of each column's type, if no server must be asked."""
+        found = [self._names.get(each.type) for each in columns]
+        return None if None in found else cast("list[str]", found)
 
     async def of(self, session: Session, columns: Sequence[Column]) -> list[str]:
         """Return the name of each column's type. Raises: ServerError, LinkLost."""

@@ -7,10 +7,10 @@ refuses a message that holds two: a text can never become several statements her
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 _BAD: Final = frozenset({5, 7})  # BAD_RESPONSE, FATAL_ERROR
 _ROWS: Final = frozenset({2, 9, 12})  # TUPLES_OK, SINGLE_TUPLE, TUPLES_CHUNK
 _SYNC: Final = 10  # PIPELINE_SYNC
+
+
+Take: TypeAlias = "Callable[[int, PGresult], bool]"  # whether that was enough
 
 
 class LinkLost(Exception):
@@ -73,11 +76,24 @@ class Wire:
         """Ask for the columns of what was prepared without a name."""
         self.pg.send_describe_prepared(b"")
 
+    def flush(self) -> None:
+        """Let the server send what it has by now: it is read while the rest of the batch goes on."""
+        self.pg.send_flush_request()
+
     def sync(self) -> None:
         """End a batch: an error skips the rest of it, and the next one is run all the same."""
         self.pg.pipeline_sync()
 
     # in
+
+    def is_there(self) -> bool:
+        """Whether nothing was heard of its end, which stands behind what the server said last."""
+        try:
+            self.pg.consume_input()
+            self.pg.consume_input()
+        except _faults():
+            return False
+        return self.pg.status == 0
 
     async def answers(self) -> list[PGresult]:
         """Return the answers of one batch, in order. Raises: ServerError, LinkLost."""
@@ -90,51 +106,45 @@ class Wire:
     async def outcomes(self) -> list[PGresult]:
         """Return the answers of one batch, in order, refusals too. Raises: LinkLost."""
         found: list[PGresult] = []
-        try:
-            await self._flushed()
-            while True:
-                each = await self._next()
-                if each is None:
-                    continue
-                if each.status == _SYNC:
-                    return found
-                found.append(each)
-        except _faults() as fault:
-            raise LinkLost(_last(str(fault).encode())) from None
 
-    async def stream(self, chunked: int, rows: int) -> AsyncIterator[tuple[int, PGresult]]:
-        """Yield the answers of one batch as they come, each with the number of its statement, refusals too.
+        def keep(place: int, answer: PGresult) -> bool:
+            del place
+            found.append(answer)
+            return False
 
-        Those of the statement ``chunked`` come in parts of so many ``rows``. Raises: LinkLost.
+        await self.stream(keep)
+        return found
+
+    async def stream(self, take: Take, chunked: int = -1, rows: int = 0) -> None:
+        """Give the answers of one batch as they come, each with the number of its statement, refusals too.
+
+        Those of the statement ``chunked`` come in parts of so many ``rows``. It ends with the batch, or
+        where ``take`` says so: then the rest is not read. Raises: LinkLost.
         """
-        place, failed = 0, False
+        place, failed, pg = 0, False, self.pg
         try:
-            await self._flushed()
+            while pg.flush():
+                await self._ready(self._loop().add_writer, self._loop().remove_writer)
             while True:
                 if place == chunked and not failed:
                     self._by_chunks(rows)
                     chunked = -1
-                found = await self._next()
-                if found is None:
+                while pg.is_busy():
+                    await self._ready(self._loop().add_reader, self._loop().remove_reader)
+                    pg.consume_input()
+                found = pg.get_result()
+                if found is None:  # behind the last one of a statement
                     place += 1
                     continue
+                if pg.status != 0:  # what libpq makes of an end is no answer of the server's
+                    raise LinkLost(_last(found.error_message))
                 if found.status == _SYNC:
                     return
                 failed = failed or is_refusal(found)
-                yield place, found
+                if take(place, found):
+                    return
         except _faults() as fault:
             raise LinkLost(_last(str(fault).encode())) from None
-
-    async def _next(self) -> PGresult | None:
-        """Return the next answer, or nothing behind the last one of a statement."""
-        pg = self.pg
-        while pg.is_busy():
-            await self._readable()
-            pg.consume_input()
-        found = pg.get_result()
-        if found is not None and pg.status != 0:  # what libpq makes of an end is no answer of the server's
-            raise LinkLost(_last(found.error_message))
-        return found
 
     def _by_chunks(self, rows: int) -> None:
         """Let the rows of the statement that is answered next come in parts, so that few are held at once."""
@@ -144,13 +154,6 @@ class Wire:
             self.pg.set_chunked_rows_mode(rows)
         except NotSupportedError:  # a libpq before 17
             self.pg.set_single_row_mode()
-
-    async def _flushed(self) -> None:
-        while self.pg.flush():
-            await self._ready(self._loop().add_writer, self._loop().remove_writer)
-
-    async def _readable(self) -> None:
-        await self._ready(self._loop().add_reader, self._loop().remove_reader)
 
     async def _ready(self, add: Callable[..., object], remove: Callable[[int], object]) -> None:
         socket, ready = self.pg.socket, self._loop().create_future()
