@@ -77,6 +77,7 @@ def create(
     with where.address() as dsn:
         made = create_branch(dsn, branch_key(make=True), name, filled.contents())
         document = _document(made, dsn, _of_preview(port))
+        document |= {"without": list(made.without)} if made.without else {}
     return Result({"data": document}, lambda console: _tell(console, document))
 
 
@@ -140,6 +141,11 @@ def _tell(console: Console, document: dict[str, Any]) -> None:
     }
     for name, value in told.items():
         console.print(f"{name:<9}{one_line(value)}", soft_wrap=True)
+    for role in document.get("without", ()):
+        console.print(
+            f"without  what {one_line(role)} grants on objects it will make: only it can say that",
+            soft_wrap=True,
+        )
 
 
 def _row(document: dict[str, Any]) -> tuple[str, ...]:

@@ -32,6 +32,10 @@ _COLUMNS: Final = """
 select attname from pg_attribute
 where attrelid = %s::regclass and attnum > 0 and not attisdropped and attgenerated = '' order by attnum
 """
+_OTHERS: Final = """
+select distinct pg_get_userbyid(defaclrole) from pg_default_acl
+where not pg_has_role(current_user, defaclrole, 'usage') order by 1
+"""
 _MAPPINGS: Final = "select srvname, usename, umuser = 0 from pg_user_mappings order by 1, 2"
 
 
@@ -44,10 +48,12 @@ class Contents:
     seeds: Sequence[SqlFile] = field(default_factory=tuple[SqlFile, ...])
 
 
-def fill(dsn: str, source: str, target: str, contents: Contents) -> None:
-    """Fill a database that only its owner can enter. Raises: DatabaseRefused."""
-    if not contents.full:
-        _load(dsn, source, target, contents.tables)
+def fill(dsn: str, source: str, target: str, contents: Contents) -> tuple[str, ...]:
+    """Fill a database that only its owner can enter; return whose default privileges are left out.
+
+    Those are of roles that ``dsn`` may not speak for. Raises: DatabaseRefused.
+    """
+    others = () if contents.full else _load(dsn, source, target, contents.tables)
     with connected(dsn, target) as connection:
         _forget_passwords(connection)
     if contents.seeds:
@@ -56,18 +62,21 @@ def fill(dsn: str, source: str, target: str, contents: Contents) -> None:
             for file in contents.seeds:
                 with connection.transaction():
                     run_file(connection, file)
+    return others
 
 
-def _load(dsn: str, source: str, target: str, tables: Sequence[str]) -> None:
+def _load(dsn: str, source: str, target: str, tables: Sequence[str]) -> tuple[str, ...]:
     """Copy schema and rows as one snapshot has them."""
     with connected(dsn, source) as reading, connected(dsn, target) as writing:
         reading.execute("begin isolation level repeatable read read only")
         (snapshot,) = reading.execute("select pg_export_snapshot()").fetchone() or ("",)
         programs = programs_for(reading.info.server_version // 10_000)
-        copy_schema(programs, environment(dsn, source), snapshot, environment(dsn, target))
+        others = tuple(name for (name,) in reading.execute(_OTHERS).fetchall())
+        copy_schema(programs, environment(dsn, source), snapshot, environment(dsn, target), others)
         asked = [_found(reading, each) for each in tables]
         for schema, table in dict.fromkeys([*_histories(reading), *asked]):
             _copy_rows(reading, writing, schema, table)
+    return others
 
 
 def _histories(reading: Connection[tuple[Any, ...]]) -> list[tuple[str, str]]:

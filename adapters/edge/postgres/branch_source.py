@@ -43,7 +43,10 @@ OID_OF: Final = "select oid::bigint from pg_database where datname = %s"
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A branch: its name as it was typed, its database, the name of its source now, when it was made."""
+    """A branch: its name as it was typed, its database, the name of its source now, when it was made.
+
+    ``without`` are roles whose default privileges it lacks; known of one that was just made.
+    """
 
     name: str
     database: str
@@ -51,6 +54,7 @@ class Branch:
     source: str
     created: str
     size: int | None
+    without: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,8 +45,9 @@ def create(dsn: str, key: bytes, name: str, contents: Contents | None = None) ->
         _free(source, database)
         fresh = unfinished_name(source)
         try:
-            _make(source, fresh, contents or Contents())
-            return _finish(source, fresh, name, database)
+            without = _make(source, fresh, contents or Contents())
+            made = _finish(source, fresh, name, database)
+            return Branch(name, database, made.oid, made.source, made.created, made.size, without)
         except BaseException:
             discard(source, fresh)
             raise
@@ -97,7 +98,7 @@ def _taken(database: str) -> DatabaseRefused:
     return DatabaseRefused("X_DB_BRANCH_EXISTS", cause, "choose another name")
 
 
-def _make(source: Source, fresh: str, contents: Contents) -> None:
+def _make(source: Source, fresh: str, contents: Contents) -> tuple[str, ...]:
     """Create a database under a name of no meaning, closed; let its owner in while it is filled."""
     here = source.place.database
     shape = shape_of(source.session, source.place.oid)
@@ -106,8 +107,9 @@ def _make(source: Source, fresh: str, contents: Contents) -> None:
     execute(source, sql_of("revoke all on database {} from public", fresh), doing, fresh)
     entered = sql_of("alter database {} connection limit -1 allow_connections true", fresh)
     execute(source, entered, doing, fresh)
-    fill(source.dsn, here, fresh, contents)
+    without = fill(source.dsn, here, fresh, contents)
     execute(source, sql_of("alter database {} allow_connections false", fresh), doing, fresh)
+    return without
 
 
 def _creation(source: str, shape: Shape, fresh: str, *, full: bool) -> Composed:

@@ -1,4 +1,4 @@
-"""Finds `pg_dump` and `psql` that fit a server, and pipes a schema from one database into another.
+"""Finds `pg_dump`, `pg_restore` and `psql` that fit a server, and copies a schema between its databases.
 
 Passwords reach the programs by their environment, never by their arguments.
 """
@@ -10,7 +10,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,6 +21,7 @@ from .refused import DatabaseRefused, one_line
 
 _VERSION: Final = re.compile(r"\(PostgreSQL\) (\d+)")
 _TIMES_TRANSACTIONS: Final = 17
+_DEFAULTS: Final = re.compile(r"\d+; \d+ \d+ DEFAULT ACL ")
 DUMP: Final = ("--schema-only", "--no-subscriptions", "--no-password")
 LOAD: Final = ("--no-psqlrc", "--quiet", "--no-password", "--single-transaction", "--set=ON_ERROR_STOP=1")
 
@@ -76,10 +77,52 @@ def _major(program: Path) -> int | None:
 
 
 def copy_schema(
-    programs: Programs, source: Mapping[str, str], snapshot: str, target: Mapping[str, str]
+    programs: Programs,
+    source: Mapping[str, str],
+    snapshot: str,
+    target: Mapping[str, str],
+    others: Sequence[str] = (),
 ) -> None:
-    """Load a schema, as a snapshot has it, from one environment into another. Raises: DatabaseRefused."""
+    """Load a schema, as a snapshot has it, from one environment into another. Raises: DatabaseRefused.
+
+    What ``others`` have said of objects that they will make (default privileges) is left out: nobody can
+    say it for them.
+    """
     dump = [str(programs.dump), *DUMP, f"--snapshot={snapshot}"]
+    if not others:
+        _piped(programs, dump, source, target)
+        return
+    with tempfile.TemporaryDirectory() as held:
+        whole, chosen = Path(held, "schema"), Path(held, "list")
+        restore = str(programs.dump.with_name("pg_restore"))
+        _asked(programs, [*dump, "--format=custom", f"--file={whole}"], source)
+        listed = _asked(programs, [restore, "--list", str(whole)], source)
+        chosen.write_text("".join(each for each in listed.splitlines(True) if not _of_others(each, others)))
+        _piped(programs, [restore, f"--use-list={chosen}", "--file=-", str(whole)], source, target)
+
+
+def _of_others(line: str, others: Iterable[str]) -> bool:
+    """Whether a line of an archive's list is about default privileges of these roles; the owner ends it."""
+    return _DEFAULTS.match(line) is not None and any(
+        line.rstrip("\n").endswith(f" {each}") for each in others
+    )
+
+
+def _asked(programs: Programs, command: Sequence[str], env: Mapping[str, str]) -> str:
+    try:
+        said = subprocess.run(command, env=env, capture_output=True, text=True, check=False)  # noqa: S603
+    except OSError:
+        cause = f"there is no `{one_line(command[0])}`"
+        fix = "install it beside `pg_dump`, or copy everything: `--full`"
+        raise DatabaseRefused("X_DB_PROGRAM_MISSING", cause, fix) from None
+    if said.returncode != 0:
+        raise _failed("read", programs.major, said.stderr)
+    return said.stdout
+
+
+def _piped(
+    programs: Programs, dump: Sequence[str], source: Mapping[str, str], target: Mapping[str, str]
+) -> None:
     load = [str(programs.load), *LOAD, "--output=/dev/null"]
     with tempfile.TemporaryFile() as dump_said, tempfile.TemporaryFile() as load_said:
         with (
