@@ -28,6 +28,8 @@ WAYS: Final = (
     "read: no URI",
     "read: without an id",
     "completion: no shape",
+    "a foreign host",
+    "a page of another origin",
     "task: no id",
     "HTTP: fine",
     "HTTP: no JSON",

@@ -239,6 +239,18 @@ CHAIN_MUTANTS: Final = (
         first=OUTCOMES,
     ),
     mutant(
+        "foreign-unaudited",
+        "a request of a foreign host or page leaves no trace",
+        ("adapters.door:foreign", "if told is not None:", "if False:"),
+        first=OUTCOMES,
+    ),
+    mutant(
+        "foreign-misnamed",
+        "a foreign page is audited as a foreign host",
+        ("adapters.door:foreign", "if door.admits_host(head) else", "if False else"),
+        first=OUTCOMES,
+    ),
+    mutant(
         "unread-unaudited",
         "a call over HTTP that is not read leaves no trace",
         (
