@@ -117,6 +117,7 @@ class Builder:
         entries = entries if gating is None else tuple(gating.gated(each) for each in entries)
         self.complete = len(entries) == len(self._tried) + len(self.given.resources) + len(self.given.prompts)
         self._paths(entries)
+        self._named_once(entries)
         self._resource_types(entries)
         grants = self._grants()
         return Catalog(
@@ -506,6 +507,15 @@ class Builder:
                 self.refuse(
                     "X_ROUTE_DUPLICATE", f"`{seen[entry.path]}` and `{entry.name}` claim `{entry.path}`"
                 )
+
+    def _named_once(self, entries: Iterable[Entry]) -> None:
+        """Refuse one name in policies of two kinds, as of a tool `prompts/x` and a prompt `x`."""
+        kinds: dict[str, str] = {}
+        for entry in entries:
+            kind = kinds.setdefault(entry.name, entry.kind)
+            if kind != entry.kind:
+                cause = f"`{entry.name}` is the name of a {kind} and of a {entry.kind}"
+                self.refuse("X_MCP_TOOL_DUPLICATE", cause)
 
     def _resource_types(self, entries: Iterable[Entry]) -> None:
         seen: dict[str, type[BaseModel]] = {}

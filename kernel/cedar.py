@@ -23,6 +23,7 @@ Schema = cedarpy.Schema
 Entities = cedarpy.Entities
 
 TOGETHER: Final = 256  # policies validated at once: the time for one message grows with the text around it
+AT_ONCE: Final = 4_000  # policies times actions: nothing else of the process runs meanwhile
 _PLACE: Final = re.compile(r"policy `(p[0-9]+)`")
 
 
@@ -79,10 +80,13 @@ def with_entity(held: Entities, one: str, of: Schema) -> Entities:
     return held.with_added_json_str(f"[{one}]", of)
 
 
-def invalid(policies: Iterable[Policy], against: Schema) -> list[tuple[Policy, str]]:
-    """Return policy and message for everything the strict validator refuses."""
-    chosen = tuple(policies)
-    parts = (chosen[at : at + TOGETHER] for at in range(0, len(chosen), TOGETHER))
+def invalid(policies: Iterable[Policy], against: Schema, actions: int = 1) -> list[tuple[Policy, str]]:
+    """Return policy and message for everything the strict validator refuses.
+
+    ``actions`` is how many the schema has: each policy is tried with each that its head covers.
+    """
+    chosen, together = tuple(policies), max(1, min(TOGETHER, AT_ONCE // max(1, actions)))
+    parts = (chosen[at : at + together] for at in range(0, len(chosen), together))
     return [told for part in parts for told in _invalid(part, against)]
 
 

@@ -90,7 +90,7 @@ def entry_schema(
     resources = (entry.resource for entry in chosen)
     types = {each.name: each for each in resources if each is not None and not each.told}
     contexts = [_context(each, each.arguments if reads is None else reads(each)) for each in chosen]
-    named = _shared(contexts, "\n".join((principals, *types)))
+    named = _shared(contexts, "\n".join((principals, *types, *others)))
     lines = [principals, f"action {quoted(ANY)};"]
     lines += [f"type {name} = {text};" for text, name in named.items()]
     lines += [f"entity {kind.name} = {record_text(kind.fields)};" for kind in types.values()]

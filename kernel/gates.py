@@ -77,7 +77,9 @@ class Kernel:
 
         The memos of the old judge go with it, so that what it permitted is not remembered.
         """
+        before = self.judge
         self.warnings, self._viewer = warnings, Viewer(self.catalog, judge)
+        before.forget()
 
     def view_for(self, principal: Principal) -> View:
         """Return what ``principal`` may see."""

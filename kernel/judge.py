@@ -16,7 +16,7 @@ from pydantic_core import to_json
 
 from . import cedar, cedar_parts
 from .catalog import Catalog, Entry, ResourceType
-from .cedar import Decision, Entities, PolicySlice, Schema
+from .cedar import Decision, Entities, Schema
 from .cedar_text import Key, Policy
 from .compile import Base, entry_schema, gate_schema, models, principal_schema
 from .model import Agent, Principal, parties
@@ -29,6 +29,7 @@ MAX_FACTS_BYTES: Final = 262_144
 CALLERS: Final = 4_096
 PACK: Final = 32
 PAIRS: Final = 16_384
+HANDLES: Final = 2_048  # of the engine: tens of kilobytes each, held by these memos alone
 NO_ARGUMENTS: Final = '{"args":{}}'
 
 Facts = frozenset[str]
@@ -56,16 +57,18 @@ class EntryGate:
     kind: str
 
 
-Pairs = tuple[tuple[Mapping[str, Json], PolicySlice], ...]
+Pairs = tuple[tuple[Mapping[str, Json], tuple[Policy, ...]], ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Asked:
-    """What is known of a decision before resource and arguments: the parties, and their policies."""
+    """What is known of a decision before resource and arguments: the parties, and their policies.
+
+    Holds no handle of the engine: there are more of these than of those.
+    """
 
     parties: Pairs
     blind: Pairs
-    held: Entities
     reads_resource: bool
 
 
@@ -89,11 +92,18 @@ class Judge:
         self.gate = lru_cache(None)(self._gate)
         self._reads = lru_cache(None)(self._fields)
         self._schema = lru_cache(None)(self._schema_of)
-        self._held = lru_cache(CALLERS)(self._entities)
+        self._held = lru_cache(HANDLES)(self._entities)
         self._asked = lru_cache(PAIRS)(self._ask)
         self._settled = lru_cache(PAIRS)(self._settle)
-        self._slice = lru_cache(PAIRS)(cedar.policy_set)
+        self._slice = lru_cache(HANDLES)(cedar.policy_set)
         self.admits = lru_cache(PAIRS)(self._admits)
+
+    def forget(self) -> None:
+        """Let go of what is remembered, for a judge that others follow; what still asks it is answered."""
+        for memo in (self._plain, self._known, self.visible, self.presents, self._held, self._asked):
+            memo.cache_clear()
+        for memo in (self._settled, self._slice, self.admits):
+            memo.cache_clear()
 
     def caller(self, principal: Principal) -> Caller:
         """Return the principal with the facts that application predicates know of it."""
@@ -154,6 +164,7 @@ class Judge:
             return self._decide(caller, entry, ident, context, None)
         if resource is None:
             return self._of_missing(caller, entry, ident, context)
+        self.gate(entry)  # outside: what is wrong with it is no fault of the resource
         try:
             if entry.resource.told:
                 return self._decide(
@@ -221,11 +232,14 @@ class Judge:
     ) -> Decision:
         gate = self.gate(entry)
         asked = self._asked(caller, entry, gate.index.named((gate.kind, ident)))
-        held = asked.held if facts is None else cedar.with_entity(asked.held, facts, gate.schema)
+        held = self._held(caller, gate.schema)
+        if facts is not None:
+            held = cedar.with_entity(held, facts, gate.schema)
         over = uid(gate.kind, ident)
         decision = Decision(False)
         for party, policies in asked.blind if blind else asked.parties:
-            decision = cedar.decide(party, entry.name, over, context, policies, held, gate.schema)
+            chosen = self._slice(policies)
+            decision = cedar.decide(party, entry.name, over, context, chosen, held, gate.schema)
             if not decision.allow:
                 return decision
         return decision
@@ -236,11 +250,7 @@ class Judge:
         everyone = parties(caller.principal)
         slices = [gate.index.slice(_keys(party), resources) for party in everyone]
         blind = [tuple(policy for policy in each if not policy.reads_resource) for each in slices]
-        held = self._held(caller, gate.schema)
-        return Asked(self._paired(everyone, slices), self._paired(everyone, blind), held, blind != slices)
-
-    def _paired(self, everyone: Iterable[Principal], slices: Iterable[tuple[Policy, ...]]) -> Pairs:
-        return tuple((_uid(party), self._slice(each)) for party, each in zip(everyone, slices, strict=True))
+        return Asked(_paired(everyone, slices), _paired(everyone, blind), blind != slices)
 
     def _gate(self, entry: Entry) -> EntryGate:
         index, schema = self._policies.about(entry), self._schema(self._packs[entry])
@@ -275,6 +285,10 @@ class Judge:
         if isinstance(party, Agent) and person is not None:
             attributes["actsFor"] = {"__entity": uid("Human", person.id)}
         return entity(type(party).__name__, party.id, attributes, _parents(party.roles & self._catalog.roles))
+
+
+def _paired(everyone: Iterable[Principal], slices: Iterable[tuple[Policy, ...]]) -> Pairs:
+    return tuple((_uid(party), each) for party, each in zip(everyone, slices, strict=True))
 
 
 def _packed(entries: Iterable[Entry]) -> dict[Entry, tuple[Entry, ...]]:

@@ -26,7 +26,10 @@ log: Final = logging.getLogger("nonsuch.asgi")
 
 
 PATIENCE_SECONDS: Final = 0.05
-_NEVER_STARTED: Final = "the lifespan of `%s` never started; serve it with lifespan on"
+_NEVER_STARTED: Final = (
+    "the lifespan of `%s` never started: serve it with lifespan on, or give the application that mounts it"
+    " `lifespan=mcp.lifespan`, where `mcp` is what `asgi` returned"
+)
 _CLOSE: Final = (("connection", "close"),)
 _SLOW: Final = unread(408, "the body comes too slowly", _CLOSE)  # RFC 9110 15.5.9
 _JSON: Final = (b"content-type", JSON_TYPE.encode())

@@ -103,6 +103,10 @@ def _temporary() -> Generator[Path]:
 def _made(home: Path) -> Path:
     try:
         home.mkdir(parents=True, exist_ok=True)
+        ours = any((home / each).exists() for each in ("users.lock", "pgdata"))
+        if not ours and any(home.iterdir()):
+            cause = f"the data directory `{home}` holds files that are not a server's"
+            raise ServerFailed(cause, "name a directory that an embedded server made, or an empty one")
         with _opened(home / "users.lock"):
             return home.resolve()
     except OSError as error:

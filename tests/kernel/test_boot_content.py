@@ -13,7 +13,7 @@ from typing import Any, Literal
 import pytest
 from pydantic import BaseModel, Field
 
-from nonsuch import Completing, Context, Icon, Message, Registry, can, prompt, resource, tool
+from nonsuch import Completing, Context, Icon, Message, Registry, can, grant, prompt, resource, tool
 from nonsuch.kernel.boot_content import ContentFault, prompt_action
 from nonsuch.kernel.catalog import GET_PROMPT, READ_RESOURCE, Completer, Entry
 from nonsuch.kernel.declare import Prompt, Resource
@@ -271,6 +271,27 @@ def test_two_prompts_of_one_name() -> None:
         Registry(), prompts=[prompt(read, description="d"), prompt(read_id, description="d", name="read")]
     )
     assert told == [Fault("X_MCP_TOOL_DUPLICATE", "two prompts are named `read`", "rename one of the two")]
+
+
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [
+        ("prompts/read", {"prompts": [prompt(read, description="d", name="read")]}),
+        ("resources/read", {"resources": [rs(name="read")]}),
+    ],
+)
+def test_a_tool_called_as_policies_call_a_prompt_or_a_resource_is_refused(name: str, more: Any) -> None:
+    """One action would be declared twice: no tool beside it could be called."""
+    told = faults(
+        Registry(), tools={name: tool("Read", read, policy="a:b")}, grants=[grant("r", "any")], **more
+    )
+    kind = name.partition("s/")[0]
+    assert (
+        Fault(
+            "X_MCP_TOOL_DUPLICATE", f"`{name}` is the name of a tool and of a {kind}", "rename one of the two"
+        )
+        in told
+    )
 
 
 def test_a_tool_may_not_ask_for_a_permission_of_ours() -> None:

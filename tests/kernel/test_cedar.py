@@ -321,6 +321,23 @@ def test_the_validator_tells_policies_of_one_id_apart() -> None:
     assert {id(policy) for policy, _ in cedar.invalid(policies, OF)} == {id(policies[1])}
 
 
+@pytest.mark.parametrize(("actions", "together"), [(1, 256), (15, 256), (40, 100), (2_000, 2), (9_000, 1)])
+def test_the_validator_is_never_asked_for_long(
+    actions: int, together: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing else of the process runs while it is: it tries each policy with each action."""
+    sizes, ask = list[int](), cedarpy.validate_policies
+
+    def counted(text: str, against: Any) -> Any:
+        sizes.append(text.count("permit("))
+        return ask(text, against)
+
+    monkeypatch.setattr(cedarpy, "validate_policies", counted)
+    policies = [parsed(f'@id("p{at}") permit(principal, action, resource);') for at in range(300)]
+    assert cedar.invalid(policies, OF, actions) == []
+    assert (max(sizes), sum(sizes)) == (together, 300)
+
+
 def test_facts_join_the_entities_that_are_held() -> None:
     caller = cedar.entities(json.dumps([entity("Agent", "a", {"id": "a"})]), OF)
     both = cedar.with_entity(caller, json.dumps(entity("Post", "1", {**FACTS, "n": 1})), OF)

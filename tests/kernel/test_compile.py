@@ -141,6 +141,11 @@ def test_the_name_of_a_shared_type_is_nobody_elses() -> None:
     cedar.schema(text)
 
 
+def test_nor_that_of_a_model_that_is_only_referred_to() -> None:
+    text = entry_schema("<principals>", said_twice().entries, None, frozenset({"Context0"}))
+    assert "type Context_0 = " in text
+
+
 def test_every_schema_parses() -> None:
     catalog = two_tools()
     cedar.schema(gate_schema(catalog, base()))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import weakref
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,6 +17,7 @@ from pydantic import BaseModel, create_model
 
 from nonsuch import Agent, App, Human, Principal, Registry, audience, can, expose, grant, tool
 from nonsuch.kernel import cedar
+from nonsuch.kernel import judge as judging
 from nonsuch.kernel.catalog import Entry
 from nonsuch.kernel.cedar import Decision
 from nonsuch.kernel.judge import MAX_CONTEXT_BYTES, PACK, Judge, resource_kind
@@ -473,6 +476,37 @@ def test_tools_whose_policies_read_different_arguments_share_schemas(
             assert context == f'{{"args":{{"size{at}":{size}}}}}'
             assert judge.permits(judge.caller(EDITOR), entry, None, judge.server, context).allow is allow
     assert len(made) == 2
+
+
+def test_only_the_memo_of_handles_holds_handles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else its bound bounds nothing: whoever comes with callers of ever new roles takes all memory."""
+    monkeypatch.setattr(judging, "HANDLES", 4)
+    alive: weakref.WeakSet[cedar.Entities] = weakref.WeakSet()
+    made = cedar.entities
+
+    def noted(document: str, of: cedar.Schema) -> cedar.Entities:
+        held = made(document, of)
+        alive.add(held)
+        return held
+
+    monkeypatch.setattr(cedar, "entities", noted)
+    app = press(tmp_path, grants=[grant("editor", "any")])
+    for number in range(40):
+        assert permitted(app, Agent(f"a{number}", roles={"editor"}), MINE).allow
+    gc.collect()
+    assert 0 < len(alive) <= 4
+
+
+def test_a_judge_that_others_follow_remembers_nothing(tmp_path: Path) -> None:
+    app = press(tmp_path, grants=[grant("editor", "any")])
+    old = app.kernel.judge
+    assert permitted(app, EDITOR, MINE).allow
+    caller, entry = old.caller(EDITOR), entry_of(app, "publish")
+    assert old.visible.cache_info().currsize == 0
+    old.visible(caller)
+    app.kernel.swap(press(tmp_path).kernel.judge)
+    assert old.visible.cache_info().currsize == 0
+    assert old.permits(caller, entry, MINE, "1", '{"args":{}}').allow  # who asks it still is answered
 
 
 def test_all_arguments_are_sent_where_one_policy_uses_the_whole(tmp_path: Path) -> None:

@@ -172,7 +172,7 @@ _OF_MEMOS: Final = (
         "memo-of-a-name",
         "the entities of one caller are those of all of its id",
         (
-            _ASK,
+            _DECIDE,
             "self._held(caller, gate.schema)",
             f"{_KEPT}((caller.principal.id, gate.schema), self._held(caller, gate.schema))",
         ),

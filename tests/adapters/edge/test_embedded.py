@@ -157,3 +157,11 @@ def test_a_missing_extra_is_an_error_with_code_cause_and_fix(monkeypatch: pytest
         'pip install "nonsuch[embedded]"',
     )
     assert missing.value.code in CODES
+
+
+def test_a_directory_of_other_files_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(ServerFailed) as refusal, embedded_postgres(tmp_path):
+        pass
+    assert refusal.value.cause == f"the data directory `{tmp_path}` holds files that are not a server's"
+    assert [each.name for each in tmp_path.iterdir()] == ["notes.txt"]
