@@ -174,6 +174,8 @@ def test_an_event_has_no_room_for_a_payload() -> None:
         "status",
         "address",
         "path",
+        "user_agent",
+        "origin",
         "kind",
         "at",
     ]
