@@ -23,7 +23,6 @@ Schema = cedarpy.Schema
 Entities = cedarpy.Entities
 
 TOGETHER: Final = 256  # policies validated at once: the time for one message grows with the text around it
-AT_ONCE: Final = 4_000  # policies times actions: nothing else of the process runs meanwhile
 _PLACE: Final = re.compile(r"policy `(p[0-9]+)`")
 
 
@@ -80,20 +79,18 @@ def with_entity(held: Entities, one: str, of: Schema) -> Entities:
     return held.with_added_json_str(f"[{one}]", of)
 
 
-def invalid(policies: Iterable[Policy], against: Schema, actions: int = 1) -> list[tuple[Policy, str]]:
-    """Return policy and message for everything the strict validator refuses.
-
-    ``actions`` is how many the schema has: each policy is tried with each that its head covers.
-    """
-    chosen, together = tuple(policies), max(1, min(TOGETHER, AT_ONCE // max(1, actions)))
-    parts = (chosen[at : at + together] for at in range(0, len(chosen), together))
+def invalid(policies: Iterable[Policy], against: Schema) -> list[tuple[Policy, str]]:
+    """Return policy and message for everything the strict validator refuses."""
+    chosen = tuple(policies)
+    parts = (chosen[at : at + TOGETHER] for at in range(0, len(chosen), TOGETHER))
     return [told for part in parts for told in _invalid(part, against)]
 
 
 def _invalid(chosen: tuple[Policy, ...], against: Schema) -> list[tuple[Policy, str]]:
     # the validator reads text, where an id is a policy's place: ours are told by an annotation
     nodes = (replace(each.node, id=f"p{at}", annotations={"id": str(at)}) for at, each in enumerate(chosen))
-    result = cedarpy.validate_policies(str(_handle(nodes)), against)
+    # takes seconds where policies are broad and actions many: whatever is served goes on meanwhile
+    result = cedarpy.validate_policies(str(_handle(nodes)), against, release_gil=True)
     places = cast("dict[str, str]", result.id_annotations_by_policy_id)
     return [(chosen[int(places[each.policy_id])], each.error) for each in result.errors]
 

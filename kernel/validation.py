@@ -86,10 +86,6 @@ class _Check:
     known: Mapping[str, frozenset[str]]
     reading: Reading
 
-    @property
-    def _actions(self) -> int:
-        return self.text.count("appliesTo")
-
     def run(self, policies: list[Policy]) -> None:
         """Check 1. the schema  2. what no request tells  3. what the engine says  4. what is always false."""
         try:
@@ -101,8 +97,7 @@ class _Check:
             return
         told = {policy.id: self._lacking(policy) for policy in policies}
         failed = {ident for ident, paths in told.items() if paths}
-        found = cedar.invalid(policies, against, self._actions)
-        for policy, message in sorted(found, key=_last_what_follows):
+        for policy, message in sorted(cedar.invalid(policies, against), key=_last_what_follows):
             words, again = _OPENING.sub("", one_line(message)), policy.id in failed
             if not (again and words.endswith(_FOLLOWS)) and not _is_of(words, told[policy.id]):
                 self._invalid(policy, words, against)
@@ -149,7 +144,7 @@ class _Check:
     def _of_nothing(self, policies: Iterable[Policy], against: cedar.Schema) -> None:
         """Refuse a ``has`` that is false for whatever a policy is about: what it guards never happens."""
         asked = [each for policy in policies for each in cedar_parts.tests(policy)]
-        false = _false((alone for _, alone in asked), against, self._actions)
+        false = _false((alone for _, alone in asked), against)
         for path, alone in asked:
             if id(alone) in false:
                 cause = (
@@ -159,11 +154,11 @@ class _Check:
 
     def _never(self, policies: Iterable[Policy], against: cedar.Schema) -> None:
         """Warn of a policy that is false for whatever it is about."""
-        false = _false(policies, against, self._actions)
+        false = _false(policies, against)
         for policy in policies:
             if id(policy) in false:
                 parts = cedar_parts.clauses(policy)
-                alone = _false(parts, against, self._actions)
+                alone = _false(parts, against)
                 found = self.reading.found[policy.id]
                 first = next((at for at, part in enumerate(parts) if id(part) in alone), 0)
                 cause = f"the condition of `{policy.id}` is false whatever is asked"
@@ -176,12 +171,11 @@ def _last_what_follows(told: tuple[Policy, str]) -> tuple[bool, str, str]:
     return message.endswith(_FOLLOWS), policy.id, message
 
 
-def _false(policies: Iterable[Policy], against: cedar.Schema, actions: int) -> set[int]:
+def _false(policies: Iterable[Policy], against: cedar.Schema) -> set[int]:
     """Return which policies (by identity) have conditions that are false whatever is asked."""
     held = list(policies)
     probes = [cedar_parts.unless_false(each) for each in held]
-    refused = {id(probe) for probe, _ in cedar.invalid(probes, against, actions)}
-    taken = {id(probe) for probe in probes} - refused
+    taken = {id(probe) for probe in probes} - {id(probe) for probe, _ in cedar.invalid(probes, against)}
     return {id(each) for each, probe in zip(held, probes, strict=True) if id(probe) in taken}
 
 
