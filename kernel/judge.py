@@ -102,8 +102,8 @@ class Judge:
         """Let go of what is remembered, for a judge that others follow; what still asks it is answered."""
         for memo in (self._plain, self._known, self.visible, self.presents, self._held, self._asked):
             memo.cache_clear()
-        for memo in (self._settled, self._slice, self.admits):
-            memo.cache_clear()
+        for other in (self._settled, self._slice, self.admits):
+            other.cache_clear()
 
     def caller(self, principal: Principal) -> Caller:
         """Return the principal with the facts that application predicates know of it."""

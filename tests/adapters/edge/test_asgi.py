@@ -407,11 +407,11 @@ def test_before_its_lifespan_an_app_answers_503_to_everybody_alike(caplog: pytes
     told = [asyncio.run(held.request(*each)) for each in (("/mcp", b"{}", HEADERS), SEND)]
     assert told[0] == told[1]
     assert (told[0][0], code(told[0][1])) == (503, "X_INTERNAL")
-    told = (
+    words = (
         "the lifespan of `office` never started: serve it with lifespan on, or give the application that"
         " mounts it `lifespan=mcp.lifespan`, where `mcp` is what `asgi` returned"
     )
-    assert caplog.messages == [told] * 2
+    assert caplog.messages == [words] * 2
 
 
 def test_after_its_lifespan_an_app_answers_503_again() -> None:
