@@ -32,9 +32,13 @@ _COLUMNS: Final = """
 select attname from pg_attribute
 where attrelid = %s::regclass and attnum > 0 and not attisdropped and attgenerated = '' order by attnum
 """
+# Default privileges of roles that we may not speak for, and whether they take from everybody what every
+# database gives.
 _OTHERS: Final = """
-select distinct pg_get_userbyid(defaclrole) from pg_default_acl
-where not pg_has_role(current_user, defaclrole, 'usage') order by 1
+select oid::bigint, pg_get_userbyid(defaclrole), defaclnamespace = 0 and defaclobjtype in ('f', 'T')
+  and not exists (select from aclexplode(defaclacl) where grantee = 0)
+from pg_default_acl
+where not pg_has_role(current_user, defaclrole, 'usage') order by 2, 1
 """
 _MAPPINGS: Final = "select srvname, usename, umuser = 0 from pg_user_mappings order by 1, 2"
 
@@ -66,17 +70,31 @@ def fill(dsn: str, source: str, target: str, contents: Contents) -> tuple[str, .
 
 
 def _load(dsn: str, source: str, target: str, tables: Sequence[str]) -> tuple[str, ...]:
-    """Copy schema and rows as one snapshot has them."""
+    """Copy schema and rows as one snapshot has them; return whose default privileges are left out."""
     with connected(dsn, source) as reading, connected(dsn, target) as writing:
         reading.execute("begin isolation level repeatable read read only")
         (snapshot,) = reading.execute("select pg_export_snapshot()").fetchone() or ("",)
         programs = programs_for(reading.info.server_version // 10_000)
-        others = tuple(name for (name,) in reading.execute(_OTHERS).fetchall())
+        others = _others(reading)
         copy_schema(programs, environment(dsn, source), snapshot, environment(dsn, target), others)
         asked = [_found(reading, each) for each in tables]
         for schema, table in dict.fromkeys([*_histories(reading), *asked]):
             _copy_rows(reading, writing, schema, table)
-    return others
+    return tuple(dict.fromkeys(others.values()))
+
+
+def _others(reading: Connection[tuple[Any, ...]]) -> dict[int, str]:
+    """Return the default privileges that are left out, and whose they are.
+
+    INVARIANT: what comes in a branch is given to nobody whom it would not be given to in the source. Without
+    what they take away it would be, so then there is no branch.
+    """
+    found = reading.execute(_OTHERS).fetchall()
+    for role in (role for _, role, takes in found if takes):
+        cause = f"`{one_line(role)}` takes from everybody what it will make, and only it can say that"
+        fix = "make the branch as a superuser or as that role, or copy everything: `--full`"
+        raise DatabaseRefused("X_DB_REFUSED", cause, fix)
+    return {oid: role for oid, role, _ in found}
 
 
 def _histories(reading: Connection[tuple[Any, ...]]) -> list[tuple[str, str]]:

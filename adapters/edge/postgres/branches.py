@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -46,8 +47,7 @@ def create(dsn: str, key: bytes, name: str, contents: Contents | None = None) ->
         fresh = unfinished_name(source)
         try:
             without = _make(source, fresh, contents or Contents())
-            made = _finish(source, fresh, name, database)
-            return Branch(name, database, made.oid, made.source, made.created, made.size, without)
+            return replace(_finish(source, fresh, name, database), without=without)
         except BaseException:
             discard(source, fresh)
             raise

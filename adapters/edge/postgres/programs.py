@@ -10,7 +10,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,7 +21,7 @@ from .refused import DatabaseRefused, one_line
 
 _VERSION: Final = re.compile(r"\(PostgreSQL\) (\d+)")
 _TIMES_TRANSACTIONS: Final = 17
-_DEFAULTS: Final = re.compile(r"\d+; \d+ \d+ DEFAULT ACL ")
+_DEFAULTS: Final = re.compile(rb"\d+; 826 (\d+) DEFAULT ACL ")  # the oid of `pg_default_acl`, and a row's
 DUMP: Final = ("--schema-only", "--no-subscriptions", "--no-password")
 LOAD: Final = ("--no-psqlrc", "--quiet", "--no-password", "--single-transaction", "--set=ON_ERROR_STOP=1")
 
@@ -81,15 +81,14 @@ def copy_schema(
     source: Mapping[str, str],
     snapshot: str,
     target: Mapping[str, str],
-    others: Sequence[str] = (),
+    without: Collection[int] = (),
 ) -> None:
     """Load a schema, as a snapshot has it, from one environment into another. Raises: DatabaseRefused.
 
-    What ``others`` have said of objects that they will make (default privileges) is left out: nobody can
-    say it for them.
+    What the rows ``without`` of ``pg_default_acl`` say is left out.
     """
     dump = [str(programs.dump), *DUMP, f"--snapshot={snapshot}"]
-    if not others:
+    if not without:
         _piped(programs, dump, source, target)
         return
     with tempfile.TemporaryDirectory() as held:
@@ -97,26 +96,26 @@ def copy_schema(
         restore = str(programs.dump.with_name("pg_restore"))
         _asked(programs, [*dump, "--format=custom", f"--file={whole}"], source)
         listed = _asked(programs, [restore, "--list", str(whole)], source)
-        chosen.write_text("".join(each for each in listed.splitlines(True) if not _of_others(each, others)))
+        chosen.write_bytes(b"\n".join(each for each in listed.split(b"\n") if not _among(each, without)))
         _piped(programs, [restore, f"--use-list={chosen}", "--file=-", str(whole)], source, target)
 
 
-def _of_others(line: str, others: Iterable[str]) -> bool:
-    """Whether a line of an archive's list is about default privileges of these roles; the owner ends it."""
-    return _DEFAULTS.match(line) is not None and any(
-        line.rstrip("\n").endswith(f" {each}") for each in others
-    )
+def _among(line: bytes, without: Collection[int]) -> bool:
+    """Whether a line of an archive's list is about one of these default privileges."""
+    match = _DEFAULTS.match(line)
+    return match is not None and int(match[1]) in without
 
 
-def _asked(programs: Programs, command: Sequence[str], env: Mapping[str, str]) -> str:
+def _asked(programs: Programs, command: Sequence[str], env: Mapping[str, str]) -> bytes:
+    """Return what a program says, in the encoding of the database that it speaks of."""
     try:
-        said = subprocess.run(command, env=env, capture_output=True, text=True, check=False)  # noqa: S603
+        said = subprocess.run(command, env=env, capture_output=True, check=False)  # noqa: S603  (no shell)
     except OSError:
         cause = f"there is no `{one_line(command[0])}`"
         fix = "install it beside `pg_dump`, or copy everything: `--full`"
         raise DatabaseRefused("X_DB_PROGRAM_MISSING", cause, fix) from None
     if said.returncode != 0:
-        raise _failed("read", programs.major, said.stderr)
+        raise _failed("read", programs.major, said.stderr.decode(errors="replace"))
     return said.stdout
 
 
