@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -47,7 +46,8 @@ def create(dsn: str, key: bytes, name: str, contents: Contents | None = None) ->
         fresh = unfinished_name(source)
         try:
             without = _make(source, fresh, contents or Contents())
-            return replace(_finish(source, fresh, name, database), without=without)
+            made = _finish(source, fresh, name, database)
+            return Branch(name, database, made.oid, made.source, made.created, made.size, without)
         except BaseException:
             discard(source, fresh)
             raise
