@@ -21,7 +21,8 @@ Node = tuple[str, Parts, Scope]
 _HUMP: Final = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _WRITES: Final = frozenset({"insert", "update", "delete", "merge", "truncate", "copy"})
 _PLAIN_TYPES: Final = frozenset({str, int, float, bool})
-_REFUSED: Final = {("SelectStmt", "intoClause"): "write", ("SelectStmt", "lockingClause"): "row-lock"}
+_REFUSED: Final = {"SelectStmt": {"intoClause": "write", "lockingClause": "row-lock"}}
+_NONE: Final[dict[str, str]] = {}
 
 
 def walked(statement: Statement) -> Found:
@@ -86,16 +87,16 @@ def _inside(kind: str, parts: Parts, scope: Scope, found: Found) -> list[Node]:
         return list(_named_queries(parts, scope))
     inner = scope | _named(parts["withClause"]) if "withClause" in parts else scope
     inside: list[Node] = []
-    grammar = GRAMMAR[kind]
+    grammar, refused = GRAMMAR[kind], _REFUSED.get(kind, _NONE)
     for name, value in parts.items():
         held = grammar.get(name)
-        if held == PLAIN:
+        if name in refused:
+            found.refused.append(Offence(refused[name], "", at(part(value, "rel"))))
+        elif held == PLAIN:
             if type(value) not in _PLAIN_TYPES:
                 _check_plain(value)
         elif held == NODES:
             inside += [(each, its, inner) for each, its in nodes(value)]
-        elif (kind, name) in _REFUSED:
-            found.refused.append(Offence(_REFUSED[kind, name], "", at(part(value, "rel"))))
         elif held is not None and isinstance(value, dict):
             inside.append((held, value, scope if held == "WithClause" else inner))
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import inspect
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,6 +15,7 @@ import pytest
 
 from nonsuch.adapters.edge.postgres.branch_load import Contents
 
+from ..adapters.edge import test_branch_defaults as defaults
 from ..adapters.edge import test_branch_names as names
 from ..adapters.edge import test_branches as branches
 from ..adapters.edge import test_branches_crash as crash
@@ -23,6 +24,7 @@ from ..adapters.edge import test_migrate_tool as tools
 from ..adapters.edge.branching import Shop, served, shop_on
 
 Test = Callable[..., None]
+Opened = Callable[[str], AbstractContextManager[Shop]]
 
 
 @cache
@@ -55,13 +57,13 @@ def _plain(*tests: Test) -> Callable[[], Iterator[None]]:
     return run
 
 
-def _on_shops(*tests: Test) -> Callable[[], Iterator[None]]:
+def _on_shops(*tests: Test, opened: Opened = shop_on) -> Callable[[], Iterator[None]]:
     """Tests on a shop of their own, with every case that they have."""
 
     def run() -> Iterator[None]:
         for test in tests:
             for case in _cases(test):
-                with _failing(), shop_on(_server()) as shop, TemporaryDirectory() as folder:
+                with _failing(), opened(_server()) as shop, TemporaryDirectory() as folder:
                     test(**_wanted(test, shop, Path(folder)), **case)
                 yield
 
@@ -129,6 +131,14 @@ BRANCH_PROPERTIES: Final = (
             branches.test_a_branch_has_the_schema_and_no_row,
             branches.test_a_schema_comes_with_the_history_of_its_migrations,
             branches.test_a_branch_reaches_no_other_server_by_passwords_of_the_source,
+        ),
+    ),
+    (
+        "branches: defaults",
+        _on_shops(
+            defaults.test_a_branch_is_not_wider_by_what_another_has_taken_from_everybody,
+            defaults.test_those_that_its_maker_may_not_give_are_left_out_and_told,
+            opened=defaults.shop_of_readers,
         ),
     ),
     (

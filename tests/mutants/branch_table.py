@@ -169,6 +169,12 @@ _OF_BRANCHES: Final = (
         first="branches: contents",
     ),
     mutant(
+        "branch-taken-from-nobody",
+        "what another role takes from everybody is left out of a branch",
+        (f"{_AT}.branch_load:_others", "if takes", "if False"),
+        first="branches: defaults",
+    ),
+    mutant(
         "branch-without-history",
         "a schema comes without the migrations that it has seen",
         (f"{_AT}.branch_load:_load", "[*_histories(reading), *asked]", "asked"),

@@ -144,7 +144,7 @@ _OF_WALKS: Final = (
     mutant(
         "sql-into",
         "INTO is told as syntax that nobody knows",
-        (_INSIDE, "if (kind, name) in _REFUSED:", 'if (kind, name) in _REFUSED and name != "intoClause":'),
+        (_INSIDE, "if name in refused:", 'if name in refused and name != "intoClause":'),
         first="queries: first piece",
     ),
 )

@@ -31,6 +31,8 @@ SELECT DISTINCT pg_catalog.pg_get_userbyid(o) FROM (
   SELECT nspowner FROM pg_catalog.pg_namespace WHERE nspname = %s
   UNION SELECT c.relowner FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
   WHERE n.nspname = %s
+  UNION SELECT datdba FROM pg_catalog.pg_database
+  WHERE datname = current_database() AND pg_catalog.pg_has_role(datdba, 'usage')
   UNION SELECT oid FROM pg_catalog.pg_roles WHERE rolname = current_user) s(o) WHERE o >= 16384 OR o = 10
 ORDER BY 1
 """

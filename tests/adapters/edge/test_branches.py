@@ -197,30 +197,6 @@ def test_an_owner_who_is_no_superuser_has_branches_too(shop: Shop) -> None:
         assert branches.drop(shop.at(user=shop.name), KEY, name).database == made.database
 
 
-def test_default_privileges_that_its_maker_may_not_give_are_left_out_and_told(shop: Shop) -> None:
-    """As `grant-readonly` of a superuser leaves them; those of the owner's own are kept."""
-    shop.do("alter role {} createdb", shop.name)
-    shop.do("create role {} nologin", f"{shop.name} reader")
-    for maker in ("postgres", shop.name):
-        told = "alter default privileges for role {} in schema public grant select on tables to {}"
-        shop.do(told, maker, f"{shop.name} reader")
-    try:
-        made = branches.create(shop.at(user=shop.name), KEY, "feat")
-        assert made.without == ("postgres",)
-        kept = "select pg_get_userbyid(defaclrole), defaclacl::text from pg_default_acl"
-        ((maker, grants),) = shop.ask(kept, database=made.database)
-        assert maker == shop.name
-        assert f"{shop.name} reader" in grants
-        whole = shop.branch("whole")
-        assert whole.without == ()
-        assert len(shop.ask(kept, database=whole.database)) == 2
-    finally:
-        for each in ("feat", "whole"):
-            shop.drop(each)
-        shop.do("drop owned by {}", f"{shop.name} reader")
-        shop.do("drop role {}", f"{shop.name} reader")
-
-
 def test_a_role_that_may_make_no_database_is_told(shop: Shop) -> None:
     before = shop.databases()
     with pytest.raises(DatabaseRefused) as refusal:

@@ -66,6 +66,18 @@ def test_the_role_reads_tables_present_and_future_and_nothing_else(admin: Connec
     assert login == (False,)
 
 
+def test_what_the_owner_of_a_database_without_tables_makes_later_is_read_too(admin: Connection) -> None:
+    """Its schema `public` belongs to whoever owns the database, which is nobody whose name it has."""
+    admin.execute("CREATE DATABASE empty OWNER owner")
+    try:
+        with psycopg.connect(make_conninfo(admin.info.dsn, dbname="empty"), autocommit=True) as connection:
+            assert grant_readonly(connection, Wish()).whole
+            connection.execute("SET ROLE owner; CREATE TABLE first (x int); RESET ROLE")
+            assert _may(connection, "TABLE first")
+    finally:
+        admin.execute("DROP DATABASE empty")
+
+
 def test_it_can_be_run_again(admin: Connection) -> None:
     first, second = grant_readonly(admin, Wish()), grant_readonly(admin, Wish())
     assert (first.whole, second.whole) == (True, True)
